@@ -1,0 +1,65 @@
+"""The contract of an environment: a world to act in, tools to act with, and a grade for what is left.
+
+One file in `environments/` that exports one `Environment` subclass is a new environment.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rollout.types import Grade, JsonObject, Task, ToolReply, ToolSpec, Trace
+
+if TYPE_CHECKING:
+    from rollout.judge import Judge
+
+__all__ = ["Environment", "Surface", "World"]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """All of a world that a harness gets to know."""
+
+    prompt: str
+    tools: tuple[ToolSpec, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Placed in the workspace before the harness starts: relative path -> content."""
+
+
+class World(ABC):
+    """One episode's private world. It lives in the runner's process; the agent reaches it by tools."""
+
+    surface: Surface
+
+    async def call(self, name: str, arguments: Any) -> ToolReply:
+        """Answer one tool call. Unknown tools and bad arguments are replies (404, 422), not errors."""
+        return ToolReply(status=404, body={"error": f"no tool named {name!r}"})
+
+    async def snapshot(self) -> JsonObject:
+        """The world that the agent left behind, as JSON: all that grading needs to know of it."""
+        return {}
+
+
+class Environment(ABC):
+    """Makes worlds and grades what becomes of them."""
+
+    surfaces: ClassVar[tuple[str, ...]] = ("native", "mcp", "skill")
+    """The tool surfaces that make sense here."""
+
+    @abstractmethod
+    def open(self, task: Task, seed: int) -> AbstractAsyncContextManager[World]:
+        """Make the world of one attempt. `seed` fixes everything random about it."""
+
+    @abstractmethod
+    async def grade(self, task: Task, trace: Trace, judge: Judge | None = None) -> Grade:
+        """Grade an attempt from its records alone, so that it can be graded again later.
+
+        Raises JudgeError when a verdict is needed and can't be had.
+        """
+
+    def fingerprint(self) -> JsonObject:
+        """Versions and settings that belong in the manifest."""
+        return {}

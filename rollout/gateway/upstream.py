@@ -1,0 +1,97 @@
+"""The contract of an upstream: whoever answers the policy's model calls."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rollout.errors import ModelError
+from rollout.types import DialectName, JsonObject, Task, Usage
+
+__all__ = ["ModelReply", "ModelRequest", "Refused", "Transient", "Upstream"]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One model call, in a dialect that the upstream speaks, never streaming."""
+
+    dialect: DialectName
+    body: JsonObject
+    task: Task
+    """The episode's task: scripted policies play its solutions; real servers must ignore it."""
+    seed: int = 0
+    """The attempt's seed."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """The harness's request headers, lower-case; for tracing only."""
+
+
+@dataclass(frozen=True)
+class ModelReply:
+    """A whole reply, and the tokens behind it where the server tells them."""
+
+    body: JsonObject
+    """In the request's dialect, without server-only fields (token ids, logprobs)."""
+    usage: Usage = field(default_factory=Usage)
+    finish: str = ""
+    model: str = ""
+    prompt_ids: bytes = b""
+    """int32 little-endian."""
+    response_ids: bytes = b""
+    """int32 little-endian."""
+    logprobs: bytes = b""
+    """float32 little-endian, one per response id."""
+    weights: str = ""
+
+
+class Transient(ModelError):
+    """The upstream may answer if asked again: a dropped connection, 408, 409, 429, 5xx."""
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds that the server asked us to wait."""
+
+
+class Refused(ModelError):
+    """The upstream understood the call and will not answer it (4xx): asking again is useless."""
+
+    def __init__(
+        self, message: str, status: int = 400, code: str = "invalid_request_error"
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        """`context_length_exceeded` is the one that harnesses react to."""
+
+
+class Upstream(ABC):
+    """Answers model calls. One instance serves all episodes of a run."""
+
+    dialects: ClassVar[frozenset[DialectName]] = frozenset({"chat"})
+    """What it speaks; anything else is translated to chat for it."""
+    model: str = ""
+    """The model's name, as asked for."""
+    label: str = ""
+    """What people read: `gpt-oss-20b`, or `reference policy (no LLM)`."""
+    context_window: int = 131_072
+    """Tokens; prompt and reply together."""
+
+    async def check(self) -> None:
+        """Raise UsageError with one line when it can't be reached, before anything starts."""
+
+    @abstractmethod
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one call. Raises Transient or Refused."""
+
+    async def count_tokens(self, body: JsonObject) -> int:
+        """Tokens of a chat request's prompt; an estimate where the server can't count."""
+        return len(str(body.get("messages", ""))) // 4
+
+    async def close(self) -> None:
+        """Release connections."""
+
+    def fingerprint(self) -> JsonObject:
+        """Model and settings for the manifest; never a key."""
+        return {"model": self.model}

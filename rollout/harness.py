@@ -1,0 +1,141 @@
+"""The contract of a harness: the agent program that drives the model, treated as a black box.
+
+One file in `harness_wrappers/` that exports one `Harness` subclass is a new harness. A command-line
+program needs `launch()` and `finish()`; an in-process loop overrides `run()` instead.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from rollout.errors import HarnessError
+from rollout.programs import Program
+from rollout.sandbox import ExecResult, Sandbox
+from rollout.types import CallKind, DialectName, JsonObject, ToolReply, ToolSpec, ToolSurface
+
+__all__ = ["Endpoint", "Finish", "Harness", "Job", "Launch"]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The gateway's address for one episode, as seen from where the harness runs."""
+
+    url: str
+    """`http://127.0.0.1:PORT/e/<token>`; the token is unguessable."""
+    key: str
+    """The API key to send with model calls."""
+    model: str
+    """The model name to ask for."""
+    context_window: int = 131_072
+    """Tokens; prompt and reply together."""
+    max_output: int = 8_192
+    """Tokens of one reply at most."""
+
+    @property
+    def model_url(self) -> str:
+        """OpenAI-style base URL. Anthropic clients add `/v1` themselves: give them `url`."""
+        return f"{self.url}/v1"
+
+    @property
+    def mcp_url(self) -> str:
+        """The task's tools as an MCP server (streamable HTTP)."""
+        return f"{self.url}/mcp"
+
+    @property
+    def tools_url(self) -> str:
+        """The task's tools as REST: POST a JSON body to `<tools_url>/<name>`."""
+        return f"{self.url}/tools"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a harness is asked to do in one episode."""
+
+    prompt: str
+    endpoint: Endpoint
+    surface: ToolSurface
+    tools: tuple[ToolSpec, ...] = ()
+    skills: Mapping[str, str] = field(default_factory=dict)
+    """On the `skill` surface: `<group>/SKILL.md` -> text, to be put where the harness finds skills."""
+    call_tool: Callable[[str, Any], Awaitable[ToolReply]] | None = None
+    """On the `native` surface: dispatches a tool call in process."""
+    max_turns: int = 0
+    sampling: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A command to run in the sandbox."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment, PATH and HOME included."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Absolute path inside the sandbox -> text, written before the start."""
+    collect: tuple[str, ...] = ()
+    """Absolute paths to read back afterwards, for `finish()`."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """How the harness ended."""
+
+    answer: str = ""
+    """Its final message to the user."""
+    exit_code: int = 0
+    log: str = ""
+    """The tail of its output."""
+    gave_up: str = ""
+    """Why the agent ended without an answer by its own doing; the attempt is graded all the same."""
+
+
+class Harness(ABC):
+    """Wraps one agent program. Instances are shared by concurrent episodes: keep no state."""
+
+    dialect: ClassVar[DialectName]
+    surfaces: ClassVar[tuple[ToolSurface, ...]]
+    """Tool surfaces it supports, the default first."""
+    program: ClassVar[Program | None] = None
+    """The executable it needs; None for an in-process loop, which also needs no sandbox."""
+
+    def __init__(self, program: str = "") -> None:
+        self.executable = program
+        """Path of the program, once `prepare()` has found it."""
+        self.version = ""
+
+    async def prepare(self) -> None:
+        """Find the program and ask its version. Raises UsageError with the way to install it."""
+        if self.program is not None:
+            self.executable, self.version = await self.program.find(self.executable)
+
+    async def run(self, job: Job, sandbox: Sandbox) -> Finish:
+        """Work on the job until the harness ends by itself. Raises HarnessError when it crashed."""
+        launch = self.launch(job, sandbox)
+        await sandbox.write(launch.files)
+        result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
+        collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
+        return self.finish(result, collected)
+
+    def launch(self, job: Job, sandbox: Sandbox) -> Launch:
+        """The command, its environment and its config files."""
+        raise HarnessError(f"{type(self).__name__} defines neither launch() nor run()")
+
+    def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
+        """Read the ending: final answer, exit status. Raises HarnessError for a crash."""
+        return Finish(
+            answer=result.stdout.decode(errors="replace").strip(),
+            exit_code=result.exit_code,
+            log=result.stderr.decode(errors="replace")[-4000:],
+        )
+
+    @classmethod
+    def classify(cls, headers: Mapping[str, str], body: JsonObject) -> tuple[CallKind, str]:
+        """The kind of a model call and the id of the agent that made it, from headers and body."""
+        return "main", ""
+
+    def fingerprint(self) -> JsonObject:
+        """Program, version and settings, for the manifest."""
+        return {"program": self.program.name if self.program else "", "version": self.version}

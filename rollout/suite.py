@@ -1,0 +1,42 @@
+"""The contract of a suite: which tasks, in which environment, and how often each is attempted.
+
+One package (or file) in `suites/` that exports one `Suite` subclass is a new benchmark; its
+`__main__` hands an instance to `suites.main.main`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from rollout.environment import Environment
+from rollout.types import JsonObject, Task
+
+__all__ = ["Suite"]
+
+
+class Suite(ABC):
+    """A benchmark: tasks, an environment to attempt them in, and the usual number of attempts."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """One line for `--help` and for the head of the table."""
+    attempts: ClassVar[int] = 3
+    """Attempts per task, the k of pass^k, unless the user says otherwise."""
+
+    @abstractmethod
+    def environment(self) -> Environment:
+        """The environment of its tasks."""
+
+    @abstractmethod
+    def tasks(self, data: Path | None) -> Sequence[Task]:
+        """All tasks: the built-in ones, or those in the user's own copy of the data.
+
+        Raises UsageError naming the file and the field where the data is wrong.
+        """
+
+    def fingerprint(self, data: Path | None) -> JsonObject:
+        """Where the tasks came from, for the manifest."""
+        return {"data": "built-in" if data is None else str(data)}
