@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from rollout.errors import ModelError
 from rollout.types import DialectName, JsonObject, Task, Usage
@@ -77,6 +77,14 @@ class Upstream(ABC):
     """What people read: `gpt-oss-20b`, or `reference policy (no LLM)`."""
     context_window: int = 131_072
     """Tokens; prompt and reply together."""
+
+    @classmethod
+    @abstractmethod
+    def from_spec(cls, argument: str, base_url: str) -> Self:
+        """From `--model NAME:ARGUMENT --base-url URL`, NAME being this module's.
+
+        Keys come from the environment. Raises UsageError for an argument that makes no sense.
+        """
 
     async def check(self) -> None:
         """Raise UsageError with one line when it can't be reached, before anything starts."""

@@ -1,0 +1,1 @@
+"""Agent programs: one module per harness, found by its name."""

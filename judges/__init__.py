@@ -1,0 +1,1 @@
+"""Protocols by which an LLM grades evidence: one module each."""

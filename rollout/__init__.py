@@ -1,0 +1,1 @@
+"""The core: one episode, and many of them. It knows no environment, harness, suite or trainer by name."""

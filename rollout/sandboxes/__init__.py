@@ -1,0 +1,1 @@
+"""Sandbox providers: one module each, found by name."""

@@ -1,0 +1,1 @@
+"""Benchmarks: one package each, run as `python -m suites.NAME`."""
