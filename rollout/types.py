@@ -74,7 +74,9 @@ class ToolSpec(Record, frozen=True, kw_only=True):
 
     name: str
     description: str = ""
-    input_schema: JsonObject = {"type": "object", "properties": {}}
+    input_schema: JsonObject = msgspec.field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
     group: str = ""
     """The service that it belongs to: one SKILL.md folder per group."""
 
