@@ -2,7 +2,8 @@
 
 Internally a call is an OpenAI chat-completions body (a plain dict): what most model servers speak. A
 dialect turns a harness's request into that, and a whole chat reply into its own reply, which it can
-also play as a stream of events. All functions are pure.
+also play as a stream of events. All functions are pure, and `body` is always the request as it came:
+what a stream must know of it (its id, whether usage was asked for) is derived from there.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ class Dialect(ABC):
         """A real event that keeps the harness's idle timer quiet while the upstream works."""
 
     @abstractmethod
-    def events(self, reply: JsonObject) -> Iterator[bytes]:
-        """A whole reply of this dialect as the rest of the stream, end marker included."""
+    def events(self, reply: JsonObject, body: JsonObject) -> Iterator[bytes]:
+        """A whole reply to `body` as the rest of the stream after `opening`, end marker included."""
 
     @abstractmethod
     def error(self, status: int, message: str, code: str) -> JsonObject:
         """An error body."""
 
     @abstractmethod
-    def error_events(self, message: str, code: str) -> Iterator[bytes]:
-        """An error inside a stream that has been opened already."""
+    def error_events(self, message: str, code: str, body: JsonObject) -> Iterator[bytes]:
+        """An error inside the stream that `opening(body)` has begun."""
 
     @abstractmethod
     def usage(self, reply: JsonObject) -> Usage:
