@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from rollout.errors import HarnessError
@@ -110,6 +111,14 @@ class Harness(ABC):
         """Find the program and ask its version. Raises UsageError with the way to install it."""
         if self.program is not None:
             self.executable, self.version = await self.program.find(self.executable)
+
+    @property
+    def program_folders(self) -> tuple[Path, ...]:
+        """Host folders that a sandbox must show, at the same path, for the program to run."""
+        if not self.executable:
+            return ()
+        path = Path(self.executable)
+        return tuple(dict.fromkeys((path.parent, path.resolve().parent)))
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         """Work on the job until the harness ends by itself. Raises HarnessError when it crashed."""
