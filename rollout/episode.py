@@ -1,0 +1,298 @@
+"""One episode, from an empty world to a grade. The only place that knows the order of things.
+
+    open the world -> open a gateway session -> open the sandbox -> run the harness
+    -> seal the session -> snapshot the world -> grade from the records
+
+Whatever goes wrong becomes the episode's outcome; only cancellation is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from rollout.environment import Environment, Surface, World
+from rollout.errors import (
+    Blocked,
+    EnvironmentFault,
+    HarnessError,
+    JudgeError,
+    RolloutError,
+    SandboxError,
+    boundary,
+)
+from rollout.gateway.server import Gateway
+from rollout.gateway.session import Session
+from rollout.gateway.tools import skills
+from rollout.harness import Finish, Harness, Job
+from rollout.judge import Judge
+from rollout.sandbox import Limits, Sandbox, SandboxProvider, SandboxSpec
+from rollout.types import (
+    Episode,
+    Grade,
+    JsonObject,
+    Outcome,
+    Task,
+    Timing,
+    ToolSurface,
+    Trace,
+    Usage,
+)
+
+__all__ = ["Setup", "Verdict", "grade_trace", "run_episode"]
+
+FRUITLESS_SHARE = 0.5
+"""A timeout is the infrastructure's when more than this share of the limit was fruitless waiting."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all episodes of a run share."""
+
+    environment: Environment
+    harness: Harness
+    gateway: Gateway
+    sandboxes: SandboxProvider
+    surface: ToolSurface
+    judge: Judge | None = None
+    timeout: float | None = None
+    """Overrides each task's own wall-clock limit, seconds."""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How an attempt ended, and why."""
+
+    outcome: Outcome
+    grade: Grade | None = None
+    cause: str = ""
+    reason: str = ""
+
+
+@dataclass
+class _Ending:
+    """What is known once the harness is gone; filled in as the episode goes on."""
+
+    session: Session | None = None
+    finish: Finish | None = None
+    error: RolloutError | None = None
+    timed_out: float = 0.0
+    """The limit that was reached, seconds; 0 when it was not."""
+    setup_seconds: float = 0.0
+    world: JsonObject = field(default_factory=dict)
+
+    def trace(self) -> Trace:
+        return Trace(
+            calls=tuple(self.session.calls) if self.session else (),
+            tool_calls=tuple(self.session.tool_calls) if self.session else (),
+            answer=self.finish.answer if self.finish else "",
+            world=self.world,
+            log=self.finish.log if self.finish else "",
+        )
+
+
+async def run_episode(
+    setup: Setup, task: Task, attempt: int, *, retry: int = 0, seed: int = 0
+) -> tuple[Episode, Trace]:
+    """Attempt a task once. Never raises for a bad rollout: see `Episode.outcome`."""
+    started, begin = time.time(), time.perf_counter()
+    ending = _Ending()
+    if not task.skip:
+        await _drive(setup, task, seed, ending)
+    driven = time.perf_counter()
+    trace = ending.trace()
+    verdict = _without_grading(task, ending) or await grade_trace(
+        setup.environment, task, trace, setup.judge
+    )
+    verdict = _limited(verdict, ending)
+    end = time.perf_counter()
+    session = ending.session
+    episode = Episode(
+        id=f"{task.id}#{attempt}" + (f".{retry}" if retry else ""),
+        task_id=task.id,
+        attempt=attempt,
+        retry=retry,
+        seed=seed,
+        outcome=verdict.outcome,
+        cause=verdict.cause,
+        reason=verdict.reason,
+        grade=verdict.grade,
+        calls=len(trace.calls),
+        tool_calls=len(trace.tool_calls),
+        usage=session.usage if session else Usage(),
+        timing=Timing(
+            total=end - begin,
+            setup=ending.setup_seconds,
+            model=session.model_seconds if session else 0.0,
+            tools=session.tool_seconds if session else 0.0,
+            grading=end - driven,
+        ),
+        started=started,
+        exit_code=ending.finish.exit_code if ending.finish else None,
+    )
+    return episode, trace
+
+
+async def grade_trace(
+    environment: Environment, task: Task, trace: Trace, judge: Judge | None = None
+) -> Verdict:
+    """Grade an attempt from its records: just after it ran, or years later."""
+    try:
+        with boundary(EnvironmentFault, "grading"):
+            grade = await environment.grade(task, trace, judge)
+    except Blocked as error:
+        return Verdict(Outcome.BLOCKED, cause=error.cause, reason=str(error))
+    except JudgeError as error:
+        return Verdict(Outcome.JUDGE_ERROR, cause=error.cause, reason=str(error))
+    except RolloutError as error:
+        return Verdict(Outcome.INFRA_ERROR, cause=error.cause, reason=str(error))
+    outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
+    return Verdict(outcome, grade, reason="; ".join(grade.notes))
+
+
+async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
+    """Everything up to the snapshot. Errors end up in `ending.error`."""
+    begin = time.perf_counter()
+    try:
+        async with _opened_world(setup, task, seed) as world:
+            ending.session = session = setup.gateway.open(
+                task=task,
+                seed=seed,
+                surface=setup.surface,
+                dispatch=world.call,
+                classify=setup.harness.classify,
+            )
+            try:
+                async with _opened_sandbox(setup, world.surface) as sandbox:
+                    ending.setup_seconds = time.perf_counter() - begin
+                    await _work(setup, task, world.surface, sandbox, ending)
+            finally:
+                # Sealed before the world is looked at: nothing may change between the two.
+                setup.gateway.close(session)
+                with boundary(EnvironmentFault, "taking the snapshot"):
+                    ending.world = await world.snapshot()
+    except RolloutError as error:
+        ending.error = error
+
+
+@asynccontextmanager
+async def _opened_world(setup: Setup, task: Task, seed: int) -> AsyncIterator[World]:
+    manager = setup.environment.open(task, seed)
+    with boundary(EnvironmentFault, "opening the world"):
+        world = await manager.__aenter__()
+    try:
+        yield world
+    finally:
+        with boundary(EnvironmentFault, "closing the world"):
+            await manager.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def _opened_sandbox(setup: Setup, surface: Surface) -> AsyncIterator[Sandbox]:
+    spec = SandboxSpec(
+        gateway_socket=setup.gateway.socket,
+        gateway_port=setup.gateway.port,
+        programs=setup.harness.program_folders,
+        limits=setup.limits,
+    )
+    manager = setup.sandboxes.open(spec)
+    with boundary(SandboxError, f"starting a {setup.sandboxes.name} sandbox"):
+        sandbox = await manager.__aenter__()
+    try:
+        with boundary(SandboxError, "placing the task's files"):
+            await sandbox.write({f"{sandbox.workspace}/{p}": b for p, b in surface.files.items()})
+        yield sandbox
+    finally:
+        with boundary(SandboxError, "stopping the sandbox"):
+            await manager.__aexit__(None, None, None)
+
+
+async def _work(
+    setup: Setup, task: Task, surface: Surface, sandbox: Sandbox, ending: _Ending
+) -> None:
+    """Run the harness until it ends, the session is stopped from outside, or the clock runs out."""
+    session = ending.session
+    assert session is not None
+    job = _job(setup, task, surface, session, sandbox)
+    limit = setup.timeout or task.timeout
+    harness = asyncio.create_task(setup.harness.run(job, sandbox))
+    try:
+        await asyncio.wait(
+            {harness, session.stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
+        )
+        if harness.done():
+            with boundary(HarnessError, "running the harness"):
+                ending.finish = harness.result()
+        elif not session.stop.done():
+            ending.timed_out = limit
+    finally:
+        harness.cancel()
+        await asyncio.wait({harness})
+
+
+def _job(setup: Setup, task: Task, surface: Surface, session: Session, sandbox: Sandbox) -> Job:
+    inside = setup.gateway.endpoint(session, sandbox.gateway)
+    outside = setup.gateway.endpoint(session, setup.gateway.url)
+    native, skill = setup.surface == "native", setup.surface == "skill"
+    return Job(
+        prompt=surface.prompt,
+        endpoint=outside if setup.harness.program is None else inside,
+        surface=setup.surface,
+        tools=surface.tools,
+        skills=skills(surface.tools, inside.tools_url) if skill else {},
+        call_tool=session.call_tool if native else None,
+        max_turns=task.max_turns,
+    )
+
+
+def _without_grading(task: Task, ending: _Ending) -> Verdict | None:
+    """The verdict where the attempt can't be graded; None when it can."""
+    if task.skip:
+        return Verdict(Outcome.SKIPPED, reason=task.skip)
+    error, session = ending.error, ending.session
+    if isinstance(error, Blocked):
+        return Verdict(Outcome.BLOCKED, cause=error.cause, reason=str(error))
+    blamed = _infrastructure(ending)
+    if blamed is None and error is not None:
+        blamed = error.cause, str(error)
+    if blamed is None and session is not None and not session.calls:
+        blamed = "harness", "the harness ended without asking the model"
+    return Verdict(Outcome.INFRA_ERROR, cause=blamed[0], reason=blamed[1]) if blamed else None
+
+
+def _infrastructure(ending: _Ending) -> tuple[str, str] | None:
+    """What the gateway saw go wrong: the real cause behind a harness that only says 'exit 1'."""
+    session = ending.session
+    if session is None:
+        return None
+    if session.fault is not None:
+        return session.fault.cause, str(session.fault)
+    stop = session.stop.result() if session.stop.done() else None
+    if stop is not None and stop.cause != "policy":
+        return stop.cause, stop.reason
+    if session.refused and (ending.error is not None or not session.calls):
+        return "model", f"the model server refused a call: {session.refused}"
+    if ending.timed_out and session.fruitless_seconds > FRUITLESS_SHARE * ending.timed_out:
+        waited = f"{session.fruitless_seconds:.0f} s of {ending.timed_out:.0f} s"
+        return "model", f"timed out after waiting {waited} for a model server that did not answer"
+    return None
+
+
+def _limited(verdict: Verdict, ending: _Ending) -> Verdict:
+    """A graded attempt that a limit of its own ended: the grade stays, a timeout fails it."""
+    if not verdict.outcome.graded:
+        return verdict
+    if ending.timed_out:
+        reason = f"out of time ({ending.timed_out:.0f} s)"
+        return Verdict(Outcome.FAILED, verdict.grade, cause="policy", reason=reason)
+    stop = ending.session.stop if ending.session else None
+    limit = stop.result().reason if stop is not None and stop.done() else ""
+    limit = limit or (ending.finish.gave_up if ending.finish else "")
+    if not limit:
+        return verdict
+    reason = "; ".join(filter(None, (limit, verdict.reason)))
+    return Verdict(verdict.outcome, verdict.grade, cause="policy", reason=reason)

@@ -1,0 +1,185 @@
+"""The command line that every suite shares."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from rollout.errors import UsageError
+from rollout.suite import Suite
+from rollout.types import JsonObject, Task
+
+__all__ = ["Options", "parse", "select"]
+
+MODELS = """\
+models:
+  reference                 plays each task's reference solution; no LLM, no key
+  noisy-reference:p=0.8     goes wrong in an attempt with probability 1 - p
+  openai:NAME               any OpenAI-compatible server (--base-url; key in OPENAI_API_KEY)
+  vllm:PATH                 starts a vLLM server for a local model
+
+exit codes: 0 the run is complete, 1 it had to stop early, 2 wrong usage, 130 interrupted
+"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    harness: str
+    model: str
+    base_url: str
+    attempts: int
+    tasks: str
+    concurrency: int
+    sandbox: str
+    tools: str
+    judge: str
+    data: Path | None
+    out: Path | None
+    resume: bool
+    seed: int
+    timeout: float | None
+    harness_program: str
+    temperature: float | None
+    top_p: float | None
+    max_tokens: int
+    listing: bool
+    json: bool
+    quiet: bool
+
+    @property
+    def sampling(self) -> JsonObject:
+        """Sampling parameters forced on every model call, in chat terms."""
+        asked = {"temperature": self.temperature, "top_p": self.top_p}
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message} (--help shows the options)")
+
+
+def parse(suite: Suite, argv: Sequence[str] | None) -> Options:
+    """Read the command line. Raises UsageError."""
+    parsed = vars(_parser(suite).parse_args(argv))
+    return Options(**{field.name: parsed[field.name] for field in fields(Options)})
+
+
+def _parser(suite: Suite) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"python -m suites.{suite.name}",
+        description=suite.title,
+        epilog=MODELS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_argument_group("what is run")
+    what.add_argument("--harness", default="react", metavar="NAME", help="react, codex ... (react)")
+    what.add_argument("--model", default="reference", metavar="SPEC", help="see below (reference)")
+    what.add_argument("--base-url", default="", metavar="URL", help="address of the model server")
+    what.add_argument(
+        "--tasks",
+        default="all",
+        metavar="WHICH",
+        help="all | N (the first N) | id,id | tag:NAME (all)",
+    )
+    what.add_argument("--data", type=Path, metavar="PATH", help="tasks of your own (built-in ones)")
+    what.add_argument(
+        "--attempts",
+        type=_positive(int),
+        default=suite.attempts,
+        metavar="K",
+        help=f"attempts per task, the k of pass^k ({suite.attempts})",
+    )
+    what.add_argument(
+        "--tools",
+        default="",
+        choices=["native", "mcp", "skill"],
+        help="how the harness gets the task's tools (its own default)",
+    )
+    what.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
+    what.add_argument("--list", dest="listing", action="store_true", help="list the tasks and exit")
+    _how(parser.add_argument_group("how it is run"))
+    sampling = parser.add_argument_group("sampling, forced on every model call")
+    sampling.add_argument("--temperature", type=float, metavar="T")
+    sampling.add_argument("--top-p", type=float, metavar="P")
+    sampling.add_argument(
+        "--max-tokens",
+        type=_positive(int),
+        default=8192,
+        metavar="N",
+        help="tokens of one reply at most (8192)",
+    )
+    return parser
+
+
+def _how(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--concurrency",
+        type=_positive(int),
+        default=max(2, os.cpu_count() or 2),
+        metavar="N",
+        help="attempts under way at once (number of CPU cores)",
+    )
+    group.add_argument(
+        "--sandbox",
+        default="auto",
+        metavar="KIND",
+        help="auto | local (isolates nothing) | bubblewrap | docker (auto)",
+    )
+    group.add_argument("--harness-program", default="", metavar="PATH", help="its executable")
+    group.add_argument(
+        "--timeout",
+        type=_positive(float),
+        metavar="S",
+        help="wall-clock limit of an attempt, seconds (each task's own)",
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the run (0)")
+    group.add_argument("--out", type=Path, metavar="DIR", help="where the run is kept (runs/...)")
+    group.add_argument(
+        "--resume", action="store_true", help="go on with the run in --out; nothing is run twice"
+    )
+    group.add_argument("--json", action="store_true", help="print the result as JSON")
+    group.add_argument("--quiet", action="store_true", help="no progress display")
+
+
+def _positive(kind: type[int] | type[float]) -> type[int] | type[float]:
+    def convert(text: str) -> float:
+        value = kind(text)
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
+        return value
+
+    convert.__name__ = kind.__name__
+    return convert  # type: ignore[return-value]
+
+
+def select(tasks: Sequence[Task], which: str) -> list[Task]:
+    """The tasks that `--tasks` names. Raises UsageError when it names none."""
+    if which == "all":
+        return list(tasks)
+    if which.isdigit():
+        if not int(which):
+            raise UsageError("--tasks 0: name at least one task")
+        return list(tasks[: int(which)])
+    if which.startswith("tag:"):
+        tag = which.removeprefix("tag:")
+        tagged = [task for task in tasks if tag in (*task.tags, task.category, task.language)]
+        if not tagged:
+            known = sorted({tag for task in tasks for tag in (*task.tags, task.category)} - {""})
+            raise UsageError(f"--tasks {which}: no task has that tag; tags: {', '.join(known)}")
+        return tagged
+    return [_find(tasks, name.strip()) for name in which.split(",") if name.strip()]
+
+
+def _find(tasks: Sequence[Task], name: str) -> Task:
+    """By full id, or by the part before the first underscore where that is unambiguous."""
+    exact = [task for task in tasks if task.id == name]
+    short = [task for task in tasks if task.id.partition("_")[0] == name]
+    found = exact or short
+    if len(found) != 1:
+        raise UsageError(f"--tasks: no task {name!r}; --list shows them")
+    return found[0]

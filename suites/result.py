@@ -1,0 +1,209 @@
+"""The end of a run: the table for people, the same as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rollout.statistics import Estimate, Metrics, summarise, summarise_by
+from rollout.types import Episode, JsonObject, Outcome, Record, Task, Usage
+from suites.progress import describe
+
+__all__ = ["Result", "print_result", "print_tasks", "summarise_run"]
+
+
+class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What a run came to."""
+
+    suite: str
+    harness: str
+    model: str
+    k: int
+    overall: Metrics
+    by_category: dict[str, Metrics]
+    episodes: tuple[Episode, ...]
+    """The last try of each attempt."""
+    categories: dict[str, str]
+    """Task id -> category."""
+    paths: dict[str, str]
+
+    def as_json(self) -> JsonObject:
+        """The documented shape of `--json` and of `summary.json`."""
+        tasks: dict[str, list[Episode]] = {}
+        for episode in self.episodes:
+            tasks.setdefault(episode.task_id, []).append(episode)
+        return {
+            "suite": self.suite,
+            "harness": self.harness,
+            "model": self.model,
+            "attempts": self.k,
+            "metrics": _rates_json(self.overall, self.k),
+            "outcomes": self.overall.outcomes,
+            "attempted": self.overall.attempted,
+            "graded": self.overall.graded,
+            "incomplete": list(self.overall.incomplete),
+            "categories": {
+                name: _rates_json(metrics, self.k) for name, metrics in self.by_category.items()
+            },
+            "tasks": [self._task_json(task, found) for task, found in tasks.items()],
+            "paths": self.paths,
+        }
+
+    def _task_json(self, task: str, episodes: Sequence[Episode]) -> JsonObject:
+        return {
+            "id": task,
+            "category": self.categories.get(task, ""),
+            "attempts": [
+                {
+                    "episode": episode.id,
+                    "outcome": episode.outcome.value,
+                    "score": episode.grade.score if episode.grade else None,
+                    "cause": episode.cause,
+                    "reason": episode.reason,
+                    "calls": episode.calls,
+                    "tokens": episode.usage.prompt + episode.usage.completion,
+                    "seconds": round(episode.timing.total, 3),
+                }
+                for episode in episodes
+            ],
+        }
+
+
+def summarise_run(
+    *,
+    suite: str,
+    harness: str,
+    model: str,
+    k: int,
+    tasks: Sequence[Task],
+    episodes: Sequence[Episode],
+    paths: Mapping[str, str],
+) -> Result:
+    """All figures of a run, from the last try of each attempt."""
+    categories = {task.id: task.category for task in tasks}
+    return Result(
+        suite=suite,
+        harness=harness,
+        model=model,
+        k=k,
+        overall=summarise(episodes, k),
+        by_category=summarise_by(episodes, k, categories),
+        episodes=tuple(episodes),
+        categories=categories,
+        paths=dict(paths),
+    )
+
+
+def print_result(console: Console, result: Result) -> None:
+    """The table, what was not clean and why, and where everything was written."""
+    console.print(_table(result))
+    _print_unclean(console, result)
+    for what, path in result.paths.items():
+        console.print(f"{what + ':':<10} {path}", soft_wrap=True, highlight=False)
+
+
+def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
+    """`--list`."""
+    table = Table("task", "category", "lang", "level", "tools", "limit", box=None, pad_edge=False)
+    for task in tasks:
+        table.add_row(
+            Text(task.id),
+            task.category,
+            task.language,
+            task.difficulty,
+            str(len(task.tools)),
+            f"skipped: {task.skip}" if task.skip else f"{task.timeout:.0f} s",
+        )
+    console.print(table)
+    console.print(f"{len(tasks)} tasks")
+
+
+def _table(result: Result) -> Table:
+    table = Table(
+        title=f"{result.suite} · harness {result.harness} · model {result.model}",
+        title_justify="left",
+        caption=(
+            "95 % intervals over tasks; pass^k: all k attempts pass, pass@k: any does. "
+            f"k = {result.k}"
+        ),
+        caption_justify="left",
+    )
+    table.add_column("category", no_wrap=True)
+    k = result.k
+    for name in dict.fromkeys((f"pass^{k}", f"pass@{k}", "pass@1")):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("graded", "calls", "tokens", "seconds"):
+        table.add_column(name, justify="right", no_wrap=True)
+    if len(result.by_category) > 1:
+        for name, metrics in result.by_category.items():
+            table.add_row(*_row(result, name or "(none)", metrics, name))
+        table.add_section()
+    table.add_row(*_row(result, "all", result.overall, None), style="bold")
+    if result.overall.graded < result.overall.attempted:
+        table.add_row(
+            "all, ungraded = failed",
+            *_cells(dict(result.overall.pessimistic.named(k))),
+            style="dim",
+        )
+    return table
+
+
+def _row(result: Result, label: str, metrics: Metrics, category: str | None) -> list[str]:
+    episodes = [
+        episode
+        for episode in result.episodes
+        if category is None or result.categories.get(episode.task_id, "") == category
+    ]
+    usage = sum((episode.usage for episode in episodes), Usage())
+    return [
+        label,
+        *_cells(dict(metrics.rates.named(result.k))),
+        f"{metrics.graded}/{metrics.attempted}",
+        str(sum(episode.calls for episode in episodes)),
+        _thousands(usage.prompt + usage.completion),
+        f"{sum(episode.timing.total for episode in episodes):.0f}",
+    ]
+
+
+def _cells(estimates: Mapping[str, Estimate | None]) -> list[str]:
+    return [f"{e.value:.1%} [{e.low:.0%}, {e.high:.0%}]" if e else "-" for e in estimates.values()]
+
+
+def _thousands(tokens: int) -> str:
+    return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else str(tokens)
+
+
+def _print_unclean(console: Console, result: Result) -> None:
+    """Attempts that ended otherwise than by passing or failing on their merits."""
+    unclean = [
+        episode
+        for episode in result.episodes
+        if not episode.outcome.graded or episode.cause == "policy"
+    ]
+    skipped: dict[str, set[str]] = {}
+    for episode in unclean:
+        if episode.outcome is Outcome.SKIPPED:
+            skipped.setdefault(episode.reason, set()).add(episode.task_id)
+        else:
+            console.print(describe(episode), soft_wrap=True)
+    for reason, tasks in skipped.items():
+        console.print(f"skipped {len(tasks)} tasks: {reason}", soft_wrap=True, highlight=False)
+    if result.overall.incomplete:
+        names = ", ".join(result.overall.incomplete[:5])
+        more = len(result.overall.incomplete) - 5
+        console.print(
+            f"fewer than {result.k} graded attempts, so not in pass^{result.k}: {names}"
+            + (f" and {more} more" if more > 0 else ""),
+            soft_wrap=True,
+            highlight=False,
+        )
+
+
+def _rates_json(metrics: Metrics, k: int) -> dict[str, Any]:
+    named = metrics.rates.named(k)
+    return {name: msgspec.to_builtins(value) for name, value in named.items()}

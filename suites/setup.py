@@ -1,0 +1,71 @@
+"""From names to a running setup: plug-ins found, programs and servers checked, the gateway started."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from judges.llm import LLMJudge
+from rollout import sandboxes
+from rollout.environment import Environment
+from rollout.episode import Setup
+from rollout.errors import UsageError
+from rollout.gateway.server import Gateway
+from rollout.gateway.upstream import Upstream
+from rollout.harness import Harness
+from rollout.plugins import load
+from rollout.suite import Suite
+from rollout.types import ToolSurface
+from suites.options import Options
+
+__all__ = ["make_upstream", "open_setup"]
+
+
+@asynccontextmanager
+async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
+    """Everything that the episodes of a run share. Raises UsageError for what can't work."""
+    environment = suite.environment()
+    harness = load("harness_wrappers", options.harness, Harness)(options.harness_program)
+    surface = _surface(options, harness, environment)
+    async with AsyncExitStack() as stack:
+        upstream = make_upstream(options.model, options.base_url)
+        stack.push_async_callback(upstream.close)
+        judge = None
+        if options.judge:
+            judged_by = make_upstream(options.judge, options.base_url)
+            stack.push_async_callback(judged_by.close)
+            judge = LLMJudge(judged_by)
+            await judged_by.check()
+        provider, _ = await asyncio.gather(sandboxes.choose(options.sandbox), harness.prepare())
+        await upstream.check()
+        gateway = await stack.enter_async_context(
+            Gateway(upstream, sampling=options.sampling, max_output=options.max_tokens)
+        )
+        yield Setup(
+            environment=environment,
+            harness=harness,
+            gateway=gateway,
+            sandboxes=provider,
+            surface=surface,
+            judge=judge,
+            timeout=options.timeout,
+        )
+
+
+def make_upstream(spec: str, base_url: str) -> Upstream:
+    """`NAME[:ARGUMENT]` -> `rollout.gateway.upstreams.NAME`."""
+    name, _, argument = spec.partition(":")
+    return load("rollout.gateway.upstreams", name, Upstream).from_spec(argument, base_url)
+
+
+def _surface(options: Options, harness: Harness, environment: Environment) -> ToolSurface:
+    """The surface asked for, or the first that harness and environment share."""
+    shared = [surface for surface in harness.surfaces if surface in environment.surfaces]
+    if not options.tools and shared:
+        return shared[0]
+    for surface in shared:
+        if surface == options.tools:
+            return surface
+    names = ", ".join(shared) or "none"
+    raise UsageError(f"--harness {options.harness} takes --tools {names}; not {options.tools}")

@@ -1,0 +1,201 @@
+"""Episodes end with the right outcome and the right cause, whatever goes wrong."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from support.toys import Acting, Fake, Notes, ask, note_task, save_note
+
+from rollout.episode import Setup, run_episode
+from rollout.errors import Blocked, HarnessError
+from rollout.gateway.retry import Retry
+from rollout.gateway.server import Gateway
+from rollout.gateway.upstream import Refused, Transient, Upstream
+from rollout.harness import Job
+from rollout.sandboxes.local import Local
+from rollout.types import Outcome, Usage
+
+
+@asynccontextmanager
+async def setup(
+    act: Any = save_note, *, upstream: Upstream | None = None, broken: str = "", **fields: Any
+) -> AsyncIterator[Setup]:
+    async with Gateway(upstream or Fake(), retry=Retry(tries=2, base=0.001)) as gateway:
+        yield Setup(
+            environment=Notes(broken),
+            harness=Acting(act),
+            gateway=gateway,
+            sandboxes=Local(),
+            surface="native",
+            **fields,
+        )
+
+
+async def test_a_passed_episode_keeps_everything() -> None:
+    async with setup() as ready:
+        episode, trace = await run_episode(ready, note_task(), 2, seed=7)
+    assert episode.id == "milk#2"
+    assert episode.outcome is Outcome.PASSED
+    assert (episode.calls, episode.tool_calls) == (1, 1)
+    assert episode.usage == Usage(prompt=10, completion=2)
+    assert trace.world == {"notes": ["milk"]}
+    assert trace.answer == "saved"
+    assert [(call.name, call.arguments, call.status) for call in trace.tool_calls] == [
+        ("notes_add", {"text": "milk"}, 200)
+    ]
+    assert episode.timing.total > 0
+
+
+async def test_a_failed_episode_says_why() -> None:
+    async def only_ask(job: Job) -> str:
+        await ask(job)
+        return "I did nothing"
+
+    async with setup(only_ask) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.reason) == (Outcome.FAILED, "no note")
+
+
+async def test_a_task_that_can_not_run_is_skipped_with_its_reason() -> None:
+    async with setup() as ready:
+        episode, _ = await run_episode(ready, note_task(skip="needs a key"), 0)
+    assert (episode.outcome, episode.reason) == (Outcome.SKIPPED, "needs a key")
+
+
+async def raise_harness(job: Job) -> str:
+    await ask(job)
+    raise HarnessError("exit 139")
+
+
+async def raise_anything(job: Job) -> str:
+    await ask(job)
+    raise ValueError("a bug")
+
+
+async def never_ask(job: Job) -> str:
+    return "I know the answer"
+
+
+async def explode(job: Job) -> str:
+    await ask(job)
+    assert job.call_tool is not None
+    await job.call_tool("notes_add", {"text": "explode"})
+    await asyncio.Event().wait()
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("act", "broken", "cause", "reason"),
+    [
+        (raise_harness, "", "harness", "exit 139"),
+        (raise_anything, "", "harness", "a bug"),
+        (never_ask, "", "harness", "without asking the model"),
+        (explode, "", "environment", "on fire"),
+        (save_note, "open", "environment", "no paper"),
+        (save_note, "grade", "environment", "no red pen"),
+    ],
+)
+async def test_an_infrastructure_error_names_its_boundary(
+    act: Any, broken: str, cause: str, reason: str
+) -> None:
+    async with setup(act, broken=broken) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, cause)
+    assert reason in episode.reason
+
+
+async def test_a_judge_that_fails_leaves_the_attempt_ungraded() -> None:
+    async with setup(broken="judge") as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.JUDGE_ERROR, "judge")
+
+
+async def test_a_blocked_site_is_neither_passed_nor_failed() -> None:
+    async def captcha(job: Job) -> str:
+        await ask(job)
+        raise Blocked("captcha")
+
+    async with setup(captcha) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.reason) == (Outcome.BLOCKED, "captcha")
+
+
+async def test_a_dead_model_server_is_the_cause_and_the_harness_never_sees_it() -> None:
+    seen: list[Any] = []
+
+    async def watch(job: Job) -> str:
+        seen.append(await ask(job))
+        return "unreachable"
+
+    async with setup(watch, upstream=Fake(Transient("connection refused"))) as ready:
+        episode, trace = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+    assert "connection refused" in episode.reason
+    assert not seen
+    assert not trace.calls
+
+
+async def test_a_refusal_behind_a_crash_is_the_models() -> None:
+    async def crash_on_refusal(job: Job) -> str:
+        status, _ = await ask(job)
+        raise HarnessError(f"exit 1 after {status}")
+
+    async with setup(crash_on_refusal, upstream=Fake(Refused("bad model name", 404))) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+    assert "bad model name" in episode.reason
+
+
+async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -> None:
+    async def dawdle(job: Job) -> str:
+        await save_note(job)
+        await asyncio.Event().wait()
+        return ""
+
+    async with setup(dawdle, timeout=0.2) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.FAILED, "policy")
+    assert "out of time" in episode.reason
+    assert episode.grade is not None
+    assert episode.grade.passed
+
+
+async def test_time_that_a_silent_server_used_up_is_an_infrastructure_error() -> None:
+    async with setup(upstream=Fake(hang=True), timeout=0.2) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+
+
+async def test_the_turn_limit_ends_the_episode_and_the_world_is_graded() -> None:
+    async def talk_on(job: Job) -> str:
+        await save_note(job)
+        while True:
+            await ask(job, text="again")
+            await ask(job, text="and again")
+
+    async with setup(talk_on) as ready:
+        episode, trace = await run_episode(ready, note_task(max_turns=3), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.PASSED, "policy")
+    assert len(trace.calls) == 3
+
+
+async def test_cancelling_an_episode_cancels_the_harness() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait_forever(job: Job) -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return ""
+
+    async with setup(wait_forever) as ready:
+        episode = asyncio.create_task(run_episode(ready, note_task(), 0))
+        await started.wait()
+        episode.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await episode
+    assert ended.is_set()
