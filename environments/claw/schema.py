@@ -1,0 +1,165 @@
+"""The files of a task as pydantic reads them: claw-eval's task.yaml, our additions, and solutions.yaml.
+
+claw-eval's schema is src/claw_eval/models/task.py of github.com/claw-eval/claw-eval. What it never reads
+itself (`scoring_components`, `safety_checks`, `port`, `health_check` ...) is accepted and ignored, and so
+are unknown keys, as there. Ours are strict: `clock`, `faults`, and all of solutions.yaml.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from environments.claw.clock import parse_time
+from environments.claw.faults import Fault, FaultKind
+from rollout.types import JsonObject, Solution, Step
+
+__all__ = ["SolutionsFile", "TaskFile", "explain"]
+
+
+class Strict(BaseModel):
+    """Base of what is ours: an unknown key is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PromptEntry(BaseModel):
+    text: str
+    language: str = "zh"
+    attachments: list[str] = []
+
+
+class ToolEntry(BaseModel):
+    name: str
+    description: str = ""
+    input_schema: JsonObject = {"type": "object", "properties": {}}
+
+
+class EndpointEntry(BaseModel):
+    tool_name: str
+    url: str
+    method: str = "POST"
+
+
+class ServiceEntry(BaseModel):
+    name: str
+    command: str = ""
+    env: dict[str, str] = {}
+
+
+class Limits(BaseModel):
+    timeout_seconds: float = 300.0
+    max_turns: int = 20
+
+
+class UserAgent(BaseModel):
+    enabled: bool = False
+
+
+class FaultEntry(Strict):
+    kind: FaultKind
+    tool: str = ""
+    service: str = ""
+    times: int | None = Field(None, ge=1)
+    rate: float | None = Field(None, ge=0, le=1)
+    after: int = Field(0, ge=0)
+    seconds: float = Field(2.0, ge=0)
+
+    @model_validator(mode="after")
+    def _one_target(self) -> FaultEntry:
+        if bool(self.tool) == bool(self.service):
+            raise ValueError('name either a tool or a service; "*" means all of them')
+        return self
+
+    def record(self) -> Fault:
+        """Without `times` and `rate` a fault hits once; with a rate alone it has no limit."""
+        unlimited = self.times is None and self.rate is not None
+        return Fault(
+            kind=self.kind,
+            tool=self.tool,
+            service=self.service,
+            times=0 if unlimited else self.times or 1,
+            rate=1.0 if self.rate is None else self.rate,
+            after=self.after,
+            seconds=self.seconds,
+        )
+
+
+def _time(value: Any) -> str:
+    """YAML makes dates of some texts and leaves others as they are."""
+    return parse_time(value.isoformat() if isinstance(value, date) else str(value)).isoformat()
+
+
+class TaskFile(BaseModel):
+    """task.yaml."""
+
+    task_id: str
+    task_name: str = ""
+    category: str = ""
+    difficulty: str = ""
+    tags: list[str] = []
+    prompt: PromptEntry
+    tools: list[ToolEntry] = []
+    tool_endpoints: list[EndpointEntry] = []
+    services: list[ServiceEntry] = []
+    environment: Limits = Limits()
+    sandbox_files: list[str] = []
+    env_snapshot_commands: list[str] = []
+    user_agent: UserAgent = UserAgent()
+    judge_rubric: str = ""
+    clock: Annotated[str, BeforeValidator(_time)] = ""
+    faults: list[FaultEntry] = []
+
+
+class StepEntry(Strict):
+    call: str
+    arguments: JsonObject = {}
+    retry: int = Field(0, ge=0)
+    expect: JsonObject = {}
+    back: int = Field(0, ge=0)
+
+    def record(self) -> Step:
+        return Step(**self.model_dump())
+
+
+class ReferenceEntry(Strict):
+    steps: list[StepEntry] = []
+    answer: str = ""
+
+    def record(self, name: str) -> Solution:
+        steps = tuple(step.record() for step in self.steps)
+        return Solution(name=name, steps=steps, answer=self.answer)
+
+
+class WrongEntry(ReferenceEntry):
+    name: str
+
+
+class SolutionsFile(Strict):
+    """solutions.yaml: the scripted ways through a task."""
+
+    reference: ReferenceEntry
+    wrong: list[WrongEntry] = []
+
+
+def explain(error: ValidationError) -> list[str]:
+    """One `field.path: what is wrong; remedy` for each thing that pydantic found."""
+    return [f"{_field(entry['loc'])}: {_what(entry)}" for entry in error.errors()]
+
+
+def _field(loc: tuple[int | str, ...]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return path.lstrip(".") or "(the whole file)"
+
+
+def _what(entry: Any) -> str:
+    if entry["type"] == "missing":
+        return "missing; add it"
+    if entry["type"] == "extra_forbidden":
+        return "unknown key; correct or remove it"
+    if entry["type"] == "value_error":
+        return str(entry["ctx"]["error"])
+    remedy = entry["msg"].removeprefix("Input ")
+    return f"is {entry['input']!r:.60}; it {remedy}"

@@ -1,0 +1,1 @@
+"""The mock services, one module each, found by name."""
