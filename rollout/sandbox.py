@@ -86,6 +86,8 @@ class SandboxProvider(ABC):
     name: ClassVar[str]
     isolates: ClassVar[bool]
     """Whether an agent inside is kept from the host."""
+    warning: str = ""
+    """One line for the user before the run starts; empty when there is nothing to warn of."""
 
     @abstractmethod
     def open(self, spec: SandboxSpec) -> AbstractAsyncContextManager[Sandbox]:

@@ -1,0 +1,228 @@
+"""The private folder of one episode on the host, and the sandbox that is made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import random
+import secrets
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from rollout.errors import SandboxError
+from rollout.sandbox import ExecResult, Limits, Sandbox
+from rollout.sandboxes import _process
+from rollout.sandboxes._files import read_beneath, write_beneath
+from rollout.types import JsonObject
+
+__all__ = ["AGENT_UIDS", "Folder", "FolderSandbox", "private_folder"]
+
+AGENT_UIDS = range(61184, 65520)
+"""Users that no one else has: where we are root, each sandbox gets one of its own (the range that
+systemd keeps for the same purpose; below 65536, so that it exists in containers as well)."""
+
+MEBIBYTE = 1024 * 1024
+
+
+class Folder:
+    """`workspace`, `home`, `tmp` and `shm` of one sandbox, owned by its user.
+
+    The folder is locked (flock) as long as its run lives; the kernel lets go of the lock when the run
+    dies, whatever it dies of. That is how a later run knows what to sweep.
+    """
+
+    def __init__(self, *, own_user: bool) -> None:
+        self.base = _base()
+        own_user = own_user and os.getuid() == 0
+        self.path, self._lock = self._reserve(own_user)
+        self.uid = int(self.path.name) if own_user else os.getuid()
+        self.workspace, self.home, self.tmp, self.shm = map(
+            self._make, ("workspace", "home", "tmp", "shm")
+        )
+
+    def _reserve(self, own_user: bool) -> tuple[Path, int]:
+        for _ in range(1000):
+            name = str(random.choice(AGENT_UIDS)) if own_user else secrets.token_hex(8)
+            path = self.base / name
+            try:
+                path.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            # Another run's sweep may have come between the two.
+            if (lock := _lock(path)) is not None:
+                return path, lock
+        raise SandboxError(f"{self.base} holds too many sandboxes; remove those of dead runs")
+
+    def _make(self, name: str) -> Path:
+        folder = self.path / name
+        folder.mkdir(mode=0o755)
+        if self.uid != os.getuid():
+            os.chown(folder, self.uid, self.uid)
+        return folder
+
+    def remove(self) -> None:
+        _remove(self.path)
+        os.close(self._lock)
+
+
+def _base() -> Path:
+    """Where sandboxes live: a cache, and not under /tmp, where Codex refuses to put its helpers."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    base = Path(cache).absolute() / "anyharness" / "sandboxes"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SandboxError(
+            f"{base}: {error.strerror}; set XDG_CACHE_HOME to a writable folder"
+        ) from error
+    return base
+
+
+def _lock(path: Path) -> int | None:
+    """Hold a folder, or None when it is held already, or gone."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(fd), os.stat(path)):
+            return fd
+    except OSError:
+        pass
+    os.close(fd)
+    return None
+
+
+def _remove(path: Path) -> None:
+    """Remove a tree, however deep it is and whatever its modes are."""
+    try:
+        shutil.rmtree(path)
+    except (OSError, RecursionError):
+        subprocess.run(["chmod", "-R", "u+rwX", str(path)], check=False, capture_output=True)
+        subprocess.run(["rm", "-rf", str(path)], check=False, capture_output=True)
+
+
+def sweep() -> None:
+    """Remove the folders of runs that died without cleaning up."""
+    for path in _base().iterdir():
+        if (lock := _lock(path)) is not None:
+            _remove(path)
+            os.close(lock)
+
+
+@contextlib.asynccontextmanager
+async def private_folder(*, own_user: bool) -> AsyncIterator[Folder]:
+    """A folder for one sandbox, removed at the end."""
+    await _sweep_once()
+    folder = Folder(own_user=own_user)
+    try:
+        yield folder
+    finally:
+        await asyncio.shield(asyncio.to_thread(folder.remove))
+
+
+_swept = False
+
+
+async def _sweep_once() -> None:
+    global _swept
+    if not _swept:
+        _swept = True
+        await asyncio.to_thread(sweep)
+
+
+class FolderSandbox(Sandbox):
+    """A sandbox over a private folder; `command` says how a supervisor is started in it."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        places: Mapping[str, Path],
+        *,
+        gateway: str,
+        workspace: str,
+        home: str,
+        command: Callable[[], Sequence[str]],
+        order: JsonObject,
+        host_env: Mapping[str, str],
+    ) -> None:
+        self.gateway = gateway
+        self.workspace = workspace
+        self.home = home
+        self._folder = folder
+        self._places = places
+        self._command = command
+        self._order = order
+        self._host_env = host_env
+        self._running: set[asyncio.subprocess.Process] = set()
+
+    async def write(self, files: Mapping[str, bytes | str]) -> None:
+        for path, content in files.items():
+            root, parts = self._locate(path)
+            data = content.encode() if isinstance(content, str) else content
+            await asyncio.to_thread(write_beneath, root, parts, data, self._folder.uid)
+
+    async def read(self, path: str) -> bytes | None:
+        root, parts = self._locate(path)
+        return await asyncio.to_thread(read_beneath, root, parts)
+
+    def _locate(self, path: str) -> tuple[Path, tuple[str, ...]]:
+        parts = PurePosixPath(path).parts
+        if ".." in parts or "\0" in path:
+            raise SandboxError(f"{path!r} is not a plain path")
+        for place, root in self._places.items():
+            above = PurePosixPath(place).parts
+            if parts[: len(above)] == above and len(parts) > len(above):
+                return root, parts[len(above) :]
+        raise SandboxError(f"{path!r} is not below {', '.join(self._places)}")
+
+    async def exec(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None
+    ) -> ExecResult:
+        order = {
+            **self._order,
+            "argv": list(argv),
+            "env": dict(env),
+            "cwd": cwd or self.workspace,
+        }
+        return await _process.run(self._command(), order, env=self._host_env, running=self._running)
+
+    async def close(self) -> None:
+        """End the commands that still run."""
+        for process in tuple(self._running):
+            if process.stdin:
+                process.stdin.close()
+            await process.wait()
+
+
+def order_for(
+    limits: Limits,
+    *,
+    uid: int = 0,
+    socket: str = "",
+    port: int = 0,
+    own_process_count: bool = False,
+    container: bool = False,
+) -> JsonObject:
+    """What a supervisor is told beside the command itself."""
+    rlimits = {"CORE": 0}
+    if limits.file_mb:
+        rlimits["FSIZE"] = limits.file_mb * MEBIBYTE
+    if limits.open_files:
+        rlimits["NOFILE"] = limits.open_files
+    if limits.processes and own_process_count:
+        rlimits["NPROC"] = limits.processes
+    return {
+        "uid": uid,
+        "socket": socket,
+        "port": port,
+        "memory": limits.memory_mb * MEBIBYTE,
+        "tasks": limits.processes,
+        "rlimits": rlimits,
+        "container": container,
+    }
