@@ -1,0 +1,180 @@
+"""Reading a chat conversation the way a model does: tools on offer, calls made, skills mentioned.
+
+Scripted policies know nothing of the harness but this. Two ways to a task's tool are understood: a
+function of its name (`x`, `mcp__server__x`, `server_x`), and a shell with the curl command that the
+tool's SKILL.md documents (`rollout.gateway.tools.skills`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rollout.types import JsonObject, ToolReply
+
+__all__ = ["Conversation", "Function", "Unreadable", "documented", "tool_of"]
+
+SHELL_NAME = re.compile(r"bash|shell|exec|terminal|command", re.I)
+SHELL_ARGUMENTS = ("cmd", "command")
+SKILL_PATH = re.compile(r"[^\s`'\"()<>\[\]]*SKILL\.md")
+SKILL_ROOT = re.compile(r"`([^`/\s]+)` = `([^`]+)`")
+CURL = re.compile(r"^curl [^`]*?/([\w.-]+) --data-binary @- <<'JSON'\n(.*?)\nJSON$", re.M | re.S)
+STATUS = re.compile(r"[1-5]\d\d")
+
+
+class Unreadable(str):
+    """A tool's reply that the harness did not hand on whole: its text, as it stands."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that the harness offers."""
+
+    name: str
+    schema: JsonObject
+
+    @property
+    def shell_argument(self) -> str:
+        """The argument that takes a shell command; empty where this is no shell."""
+        properties = self.schema.get("properties") or {}
+        found = [name for name in SHELL_ARGUMENTS if name in properties]
+        return found[0] if found and SHELL_NAME.search(self.name) else ""
+
+    def shell_arguments(self, command: str) -> JsonObject:
+        """Arguments that run `command`, whatever else the schema asks for."""
+        properties: dict[str, JsonObject] = self.schema["properties"]
+        listed = properties[self.shell_argument].get("type") == "array"
+        arguments: JsonObject = {
+            name: "use one of the task's tools"
+            for name in self.schema.get("required", ())
+            if properties.get(name, {}).get("type") == "string"
+        }
+        if "yield_time_ms" in properties:
+            arguments["yield_time_ms"] = 30_000
+        return arguments | {self.shell_argument: ["bash", "-lc", command] if listed else command}
+
+
+class Conversation:
+    """A chat request: messages and tools."""
+
+    def __init__(self, body: JsonObject, tools: Sequence[str]) -> None:
+        self._messages: list[JsonObject] = body.get("messages") or []
+        self._tools = tools
+        self.functions = [
+            Function(function["name"], function.get("parameters") or {})
+            for item in body.get("tools") or ()
+            if (function := item.get("function"))
+        ]
+
+    @property
+    def shell(self) -> Function | None:
+        return next((found for found in self.functions if found.shell_argument), None)
+
+    def function_for(self, tool: str) -> Function | None:
+        """The offered function that is the task's `tool`; an exact name comes first."""
+        found = [item for item in self.functions if tool_of(item.name, self._tools) == tool]
+        ranked = sorted(found, key=lambda item: (item.name != tool, f"__{tool}" not in item.name))
+        return ranked[0] if ranked else None
+
+    def history(self) -> list[tuple[str, ToolReply]]:
+        """The task's tools called so far, by whichever way, and what they replied."""
+        calls = []
+        for name, arguments, output in self._answered():
+            if tool := tool_of(name, self._tools):
+                calls.append((tool, _reply(output)))
+            elif match := CURL.search(_command(arguments)):
+                calls.append((match[1], _curl_reply(output)))
+        return calls
+
+    def shell_outputs(self) -> dict[str, str]:
+        """Shell commands run so far, and their latest outputs."""
+        return {_command(arguments): output for _, arguments, output in self._answered()}
+
+    def skill_paths(self, tool: str) -> list[str]:
+        """Paths of the SKILL.md files that were mentioned, those first whose description names `tool`."""
+        text = "\n".join(
+            _text(m) for m in self._messages if m.get("role") not in ("tool", "assistant")
+        )
+        roots = dict(SKILL_ROOT.findall(text))
+        paths: dict[str, bool] = {}
+        last = 0
+        for match in SKILL_PATH.finditer(text):
+            root, _, rest = match[0].partition("/")
+            path = f"{roots[root]}/{rest}" if root in roots and rest else match[0]
+            named = re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text[last : match.start()])
+            if "/" in path:
+                paths[path] = paths.get(path, False) or named is not None
+            last = match.end()
+        return sorted(paths, key=lambda path: not paths[path])
+
+    def _answered(self) -> Iterator[tuple[str, JsonObject, str]]:
+        outputs = {
+            message.get("tool_call_id"): _text(message)
+            for message in self._messages
+            if message.get("role") == "tool"
+        }
+        for message in self._messages:
+            for call in message.get("tool_calls") or ():
+                function = call.get("function") or {}
+                if call.get("id") in outputs:
+                    arguments = _json(function.get("arguments") or "{}")
+                    known = arguments if isinstance(arguments, dict) else {}
+                    yield function.get("name", ""), known, outputs[call["id"]]
+
+
+def tool_of(function: str, tools: Sequence[str]) -> str:
+    """The task's tool that a function of this name is; empty where it is none."""
+    found = [tool for tool in tools if function == tool or function.endswith(f"_{tool}")]
+    return max(found, key=len, default="")
+
+
+def documented(text: str, tool: str, arguments: Any) -> str | None:
+    """The curl command that a SKILL.md documents for `tool`, with other arguments."""
+    for match in CURL.finditer(text):
+        if match[1] == tool:
+            body = json.dumps(arguments, ensure_ascii=False)
+            start, end = match.start(2) - match.start(), match.end(2) - match.start()
+            return match[0][:start] + body + match[0][end:]
+    return None
+
+
+def _text(message: JsonObject) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+
+
+def _command(arguments: JsonObject) -> str:
+    for name in SHELL_ARGUMENTS:
+        if command := arguments.get(name):
+            return command if isinstance(command, str) else str(command[-1])
+    return ""
+
+
+def _reply(output: str) -> ToolReply:
+    """The JSON body that a harness handed on, alone or as a line between its own."""
+    for text in (output, *reversed(output.splitlines())):
+        if (body := _json(text)) is not None or text.strip() == "null":
+            return ToolReply(body=body)
+    return ToolReply(body=Unreadable(output))
+
+
+def _curl_reply(output: str) -> ToolReply:
+    """Body and status, on the two lines that the documented command prints."""
+    lines = output.splitlines()
+    for body, status in zip(lines[-2::-1], lines[:0:-1], strict=False):
+        known = _json(body)
+        if STATUS.fullmatch(status.strip()) and (known is not None or body.strip() == "null"):
+            return ToolReply(status=int(status), body=known)
+    return ToolReply(body=Unreadable(output))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

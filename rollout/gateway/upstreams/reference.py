@@ -1,0 +1,134 @@
+"""`--model reference`: plays a task's reference solution. No LLM, no GPU, no key.
+
+It acts as a model would: it sees the conversation and the functions on offer, and answers with one tool
+call or with the final message. What it has done so far it reads off its own earlier calls. Where no
+function is a task's tool it uses the shell: it reads the SKILL.md that covers the tool, and sends the
+command written there. A reply that the harness cut short is not asked for again (calls have effects);
+the final message then says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from typing import Any, Self
+
+import msgspec
+
+from rollout.errors import UsageError
+from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
+from rollout.gateway.upstreams._conversation import Conversation, Unreadable, documented
+from rollout.gateway.upstreams.script import next_action
+from rollout.types import JsonObject, Solution, Step, Task, Usage
+
+__all__ = ["Reference"]
+
+NOTHING = Solution(name="nothing", answer="This task has no reference solution.")
+
+CHARACTERS_PER_TOKEN = 4
+
+
+class Reference(Upstream):
+    """The scripted policy."""
+
+    model = "reference"
+    label = "reference policy (no LLM)"
+
+    @classmethod
+    def from_spec(cls, argument: str, base_url: str) -> Self:
+        if argument:
+            raise UsageError(f"--model reference takes no argument, not {argument!r}")
+        return cls()
+
+    def solution(self, task: Task, seed: int) -> Solution:
+        """What is played in the attempt that has this seed."""
+        return task.reference or NOTHING
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        solution = self.solution(request.task, request.seed)
+        action = _act(solution, request)
+        if isinstance(action, str):
+            message: JsonObject = {"role": "assistant", "content": action}
+        else:
+            message = {"role": "assistant", "content": None, "tool_calls": [action]}
+        finish = "stop" if isinstance(action, str) else "tool_calls"
+        usage = Usage(
+            prompt=_tokens([request.body.get("messages"), request.body.get("tools")]),
+            completion=_tokens(message),
+        )
+        return ModelReply(
+            body=_completion(self.model, _digest(request), message, finish, usage),
+            usage=usage,
+            finish=finish,
+            model=self.model,
+        )
+
+    async def count_tokens(self, body: JsonObject) -> int:
+        return _tokens([body.get("messages"), body.get("tools")])
+
+
+def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
+    """The next tool call, or the final message."""
+    names = {tool.name for tool in request.task.tools} | {step.call for step in solution.steps}
+    conversation = Conversation(request.body, sorted(names))
+    history = conversation.history()
+    step = next_action(solution, history)
+    if isinstance(step, str):
+        cut = sorted({name for name, reply in history if isinstance(reply.body, Unreadable)})
+        return f"{step}\n\n(Could not be read whole: {', '.join(cut)}.)" if cut else step
+    if function := conversation.function_for(step.call):
+        return _tool_call(function.name, step.arguments, request)
+    return _act_by_shell(step, conversation, request)
+
+
+def _act_by_shell(
+    step: Step, conversation: Conversation, request: ModelRequest
+) -> str | JsonObject:
+    shell = conversation.shell
+    if shell is None:
+        return f"I can't call {step.call}: neither it nor a shell is offered to me."
+    outputs = conversation.shell_outputs()
+    for path in conversation.skill_paths(step.call):
+        read = f"cat {path if path.startswith('~/') else shlex.quote(path)}"
+        if read not in outputs:
+            return _tool_call(shell.name, shell.shell_arguments(read), request)
+        if command := documented(outputs[read], step.call, step.arguments):
+            return _tool_call(shell.name, shell.shell_arguments(command), request)
+    return f"I can't call {step.call}: I was shown no SKILL.md that documents it."
+
+
+def _tool_call(name: str, arguments: Any, request: ModelRequest) -> JsonObject:
+    return {
+        "id": f"call_{_digest(request)}",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
+    }
+
+
+def _completion(
+    model: str, identity: str, message: JsonObject, finish: str, usage: Usage
+) -> JsonObject:
+    return {
+        "id": f"chatcmpl-{identity}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.prompt + usage.completion,
+        },
+    }
+
+
+def _digest(request: ModelRequest) -> str:
+    """Different for every turn of every attempt, and the same each time it is played."""
+    turn = len(request.body.get("messages") or ())
+    text = f"{request.task.id}\0{request.seed}\0{turn}"
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _tokens(value: Any) -> int:
+    return 1 + len(msgspec.json.encode(value)) // CHARACTERS_PER_TOKEN
