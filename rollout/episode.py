@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from rollout.environment import Environment, Surface, World
 from rollout.errors import (
@@ -221,9 +222,8 @@ async def _work(
     limit = setup.timeout or task.timeout
     harness = asyncio.create_task(setup.harness.run(job, sandbox))
     try:
-        await asyncio.wait(
-            {harness, session.stop}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
-        )
+        ends: set[asyncio.Future[Any]] = {harness, session.stop}
+        await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         if harness.done():
             with boundary(HarnessError, "running the harness"):
                 ending.finish = harness.result()

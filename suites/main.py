@@ -1,0 +1,192 @@
+"""The main function that every suite ends in: check everything, run, report.
+
+Whatever can be found wrong is found before the first attempt starts: one line, exit code 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from rollout.episode import Setup
+from rollout.errors import UsageError
+from rollout.runner import Runner, RunnerStopped
+from rollout.store import EpisodeStore
+from rollout.suite import Suite
+from rollout.types import Episode, Outcome, Task
+from suites.inspect_log import write_log
+from suites.manifest import claim, complete
+from suites.options import Options, parse, select
+from suites.progress import display
+from suites.result import Result, print_result, print_tasks, summarise_run
+from suites.setup import open_setup
+
+__all__ = ["main"]
+
+STOPPED, USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0."""
+
+
+def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
+    """Run a suite from the command line; exits with 0, 1, 2 or 130 (see `--help`)."""
+    # Progress and messages go to stderr, so that stdout holds the result alone.
+    screen = Console(stderr=True)
+    try:
+        options = parse(suite, argv)
+        tasks = select(suite.tasks(options.data), options.tasks)
+        if options.listing:
+            print_tasks(Console(), tasks)
+            sys.exit(0)
+        sys.exit(asyncio.run(_main(suite, options, tasks, screen)))
+    except UsageError as error:
+        _complain(screen, str(error))
+        sys.exit(USAGE)
+
+
+async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: Console) -> int:
+    folder = _folder(suite, options)
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+    assert this is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, this.cancel)
+    try:
+        async with open_setup(suite, options) as setup:
+            result = await _run(suite, options, tasks, setup, folder, screen)
+    except asyncio.CancelledError:
+        _complain(screen, f"interrupted; go on with: {_resume_command(suite, options, folder)}")
+        return INTERRUPTED
+    except RunnerStopped as error:
+        _complain(screen, f"stopped: {error}")
+        _complain(screen, f"when that is mended: {_resume_command(suite, options, folder)}")
+        return STOPPED
+    _report(result, options)
+    return 0
+
+
+async def _run(
+    suite: Suite,
+    options: Options,
+    tasks: Sequence[Task],
+    setup: Setup,
+    folder: Path,
+    screen: Console,
+) -> Result:
+    """Run what is missing, then sum up what the store holds."""
+    opened = EpisodeStore.open(folder) if options.resume else EpisodeStore.create(folder)
+    with opened as store:
+        if store.recovered:
+            screen.print(store.recovered, soft_wrap=True, highlight=False)
+        manifest = claim(folder, suite, options, tasks, setup)
+        wanted = {(task.id, attempt) for task in tasks for attempt in range(options.attempts)}
+        done = sum(
+            episode.outcome is not Outcome.INFRA_ERROR
+            for key, episode in store.latest().items()
+            if key in wanted
+        )
+        _announce(suite, options, tasks, setup, folder, screen)
+        with display(screen, total=len(wanted), done=done, quiet=options.quiet) as observer:
+            runner = Runner(
+                setup,
+                store=store,
+                concurrency=options.concurrency,
+                seed=options.seed,
+                observer=observer,
+            )
+            async for group in runner.groups(tasks, options.attempts):
+                manifest = complete(folder, manifest, store, group)
+        latest = store.latest()
+        episodes = [latest[key] for key in sorted(wanted & latest.keys())]
+        result = _result(suite, options, tasks, setup, folder, episodes)
+        note = write_log(folder / "inspect.eval", store, manifest, tasks, result)
+        if note:
+            screen.print(note, soft_wrap=True, highlight=False)
+    return result
+
+
+def _result(
+    suite: Suite,
+    options: Options,
+    tasks: Sequence[Task],
+    setup: Setup,
+    folder: Path,
+    episodes: Sequence[Episode],
+) -> Result:
+    names = {
+        "manifest": "manifest.json",
+        "episodes": "episodes.jsonl",
+        "traces": "traces.zst",
+        "summary": "summary.json",
+        "inspect": "inspect.eval",
+    }
+    result = summarise_run(
+        suite=suite.name,
+        harness=options.harness,
+        model=setup.gateway.upstream.label or options.model,
+        k=options.attempts,
+        tasks=tasks,
+        episodes=episodes,
+        paths={what: str(folder / name) for what, name in names.items()},
+    )
+    summary = msgspec.json.format(msgspec.json.encode(result.as_json()), indent=2)
+    (folder / names["summary"]).write_bytes(summary + b"\n")
+    return result
+
+
+def _report(result: Result, options: Options) -> None:
+    out = Console()
+    if options.json:
+        sys.stdout.write(msgspec.json.encode(result.as_json()).decode() + "\n")
+    else:
+        print_result(out, result)
+
+
+def _announce(
+    suite: Suite,
+    options: Options,
+    tasks: Sequence[Task],
+    setup: Setup,
+    folder: Path,
+    screen: Console,
+) -> None:
+    """What is about to run, and what the reader must not overlook."""
+    harness = " ".join(filter(None, (options.harness, setup.harness.version)))
+    lines = [
+        f"{suite.name}: {len(tasks)} tasks x {options.attempts} attempts, {harness} with "
+        f"{setup.surface} tools, model {setup.gateway.upstream.label}, "
+        f"sandbox {setup.sandboxes.name}, {options.concurrency} at once",
+        f"run: {folder}",
+    ]
+    if setup.sandboxes.warning and setup.harness.program is not None:
+        lines.append(f"warning: {setup.sandboxes.warning}")
+    for line in lines:
+        screen.print(line, soft_wrap=True, highlight=False)
+
+
+def _folder(suite: Suite, options: Options) -> Path:
+    if options.out is not None:
+        return options.out
+    if options.resume:
+        raise UsageError("--resume needs the run's folder: --out runs/NAME --resume")
+    model = re.sub(r"[^\w.=-]+", "-", options.model).strip("-")
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    return Path("runs") / f"{suite.name}-{options.harness}-{model}-{stamp}"
+
+
+def _resume_command(suite: Suite, options: Options, folder: Path) -> str:
+    given = [argument for argument in sys.argv[1:] if argument != "--resume"]
+    if options.out is None:
+        given += ["--out", str(folder)]
+    return shlex.join(["python", "-m", f"suites.{suite.name}", *given, "--resume"])
+
+
+def _complain(screen: Console, line: str) -> None:
+    screen.print(line, style="red", soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,83 @@
+"""The manifest of a suite's run: made from the setup, checked on resume, completed as calls come in."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from rollout.episode import Setup
+from rollout.errors import UsageError
+from rollout.gateway.tools import skills
+from rollout.manifest import Manifest, differences
+from rollout.store import EpisodeStore
+from rollout.suite import Suite
+from rollout.types import Group, Task
+from suites.options import Options
+
+__all__ = ["claim", "complete"]
+
+
+def claim(
+    folder: Path, suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup
+) -> Manifest:
+    """Write a new run's manifest, or check that a resumed run is the same one.
+
+    Raises UsageError naming each setting that differs.
+    """
+    new = _describe(suite, options, tasks, setup)
+    if not options.resume:
+        new.write(folder)
+        return new
+    old = Manifest.read(folder)
+    changed = differences(old, new)
+    if changed:
+        shown = "; ".join(map(str, changed[:5])) + (" ..." if len(changed) > 5 else "")
+        raise UsageError(f"{folder} was run with other settings, so it can't be resumed: {shown}")
+    resumed = old.resumed_by(new)
+    resumed.write(folder)
+    return resumed
+
+
+def complete(folder: Path, manifest: Manifest, store: EpisodeStore, group: Group) -> Manifest:
+    """Add what the harness first sent for a task: its system prompt and tool schemas."""
+    amended = manifest
+    for episode in group.episodes:
+        first = next((c for c in store.trace(episode).calls if c.kind == "main"), None)
+        if first is not None:
+            amended = amended.amend(group.task.id, first)
+    if amended is not manifest:
+        amended.write(folder)
+    return amended
+
+
+def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup) -> Manifest:
+    gateway = setup.gateway
+    retry = dataclasses.asdict(gateway.retry)
+    return Manifest(
+        suite={"name": suite.name, **suite.fingerprint(options.data)},
+        tasks={task.id: task.fingerprint for task in tasks},
+        harness={"name": options.harness, **setup.harness.fingerprint()},
+        tools=setup.surface,
+        skills=_skills_hash(tasks) if setup.surface == "skill" else "",
+        model=gateway.upstream.fingerprint(),
+        sampling=options.sampling,
+        context_window=gateway.upstream.context_window,
+        max_output=gateway.max_output,
+        environment=setup.environment.fingerprint(),
+        sandbox=setup.sandboxes.fingerprint(),
+        judge=setup.judge.fingerprint() if setup.judge else {},
+        retries={"calls": retry},
+        seed=options.seed,
+        attempts=options.attempts,
+        timeout=options.timeout,
+    )
+
+
+def _skills_hash(tasks: Sequence[Task]) -> str:
+    """Over all SKILL.md texts, with a fixed address in place of each episode's own."""
+    texts = [skills(task.tools, "http://gateway/e/token/tools") for task in tasks]
+    return hashlib.sha256(msgspec.json.encode(texts, order="sorted")).hexdigest()
