@@ -124,7 +124,7 @@ class _Loader:
         self.folder = folder
         self.problems: list[str] = []
         self.absent: list[str] = []
-        """Fixtures that a task without verify.py lacks: it is skipped, as partial data sets are common."""
+        """What a task without verify.py lacks; it is skipped then: partial data sets are common."""
         self.has_verify = (folder / "verify.py").is_file()
 
     def load(self) -> ClawTask | None:
