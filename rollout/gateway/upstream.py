@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Self
 
 from rollout.errors import ModelError
 from rollout.types import DialectName, JsonObject, Task, Usage
@@ -69,8 +69,8 @@ class Refused(ModelError):
 class Upstream(ABC):
     """Answers model calls. One instance serves all episodes of a run."""
 
-    dialects: ClassVar[frozenset[DialectName]] = frozenset({"chat"})
-    """What it speaks; anything else is translated to chat for it."""
+    dialects: frozenset[DialectName] = frozenset({"chat"})
+    """What it speaks, as far as `check()` has found out; the rest is translated to chat for it."""
     model: str = ""
     """The model's name, as asked for."""
     label: str = ""

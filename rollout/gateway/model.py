@@ -1,0 +1,338 @@
+"""The proxy of a model call: recognise, forward, retry, check, record, answer.
+
+A reply is taken whole from the upstream, recorded, and only then played to the harness in its own
+dialect. The harness never sees a transient error, because every harness retries in its own way and some
+rewrite the conversation when they do: when the upstream is dead for good, the session is asked to stop
+and the harness's request stays open until it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NoReturn
+
+import msgspec
+from aiohttp import web
+
+from rollout.gateway.dialect import Dialect
+from rollout.gateway.dialects import DIALECTS
+from rollout.gateway.exchange import Answer, Exchange
+from rollout.gateway.replies import STREAM, events, gone, rejection, say, whole
+from rollout.gateway.retry import Retry
+from rollout.gateway.sampling import can_force, force
+from rollout.gateway.session import Session, Stop
+from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
+from rollout.types import Call, CallKind, JsonObject, Usage
+
+__all__ = ["Asked", "ModelProxy"]
+
+CONTEXT = "context_length_exceeded"
+
+VOLATILE = frozenset(
+    {"stream", "stream_options", "metadata", "client_metadata", "prompt_cache_key"}
+)
+"""What may differ between a request and its retry: Claude Code falls back to an unstreamed one."""
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(JsonObject).decode
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model call as it arrived."""
+
+    index: int
+    dialect: Dialect
+    raw: bytes
+    body: JsonObject
+    headers: Mapping[str, str]
+    kind: CallKind
+    agent: str
+    started: float
+    """Unix time."""
+    begin: float
+    """Monotonic time."""
+
+
+@dataclass(frozen=True)
+class ModelProxy:
+    """Answers the model calls of all sessions. Times in seconds, see `Gateway`."""
+
+    upstream: Upstream
+    sampling: JsonObject
+    retry: Retry
+    keep_alive: float
+    grace: float
+    max_output: int
+
+    async def handle(
+        self, request: web.Request, session: Session, dialect: Dialect
+    ) -> web.StreamResponse:
+        """Answer one HTTP request that asks for a model call."""
+        started, begin = time.time(), time.monotonic()
+        if (rejected := self.reject(request, session, dialect)) is not None:
+            return rejected
+        try:
+            raw = await request.read()
+            body = decode(raw)
+        except web.HTTPRequestEntityTooLarge:
+            return rejection(dialect, 413, "the request is too large", "request_too_large")
+        except msgspec.DecodeError as error:
+            return rejection(dialect, 400, f"not a JSON object: {error}", "invalid_request_error")
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        exchange = self._exchange(session, dialect, raw, body, headers, (started, begin))
+        with exchange.waiting():
+            return await self._deliver(request, session, exchange, dialect, body)
+
+    def reject(
+        self, request: web.Request, session: Session, dialect: Dialect
+    ) -> web.Response | None:
+        """The answer to a call with a wrong key, or one that comes too late."""
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        keys = (bearer, request.headers.get("x-api-key", ""))
+        if not any(hmac.compare_digest(k.encode(), session.key.encode()) for k in keys):
+            return rejection(dialect, 401, "wrong API key", "invalid_api_key")
+        if session.sealed:
+            return gone(dialect)
+        return None
+
+    async def count_tokens(self, body: JsonObject, dialect: Dialect) -> int:
+        """Tokens of a request's prompt. Raises ValueError for a body that is not of this dialect."""
+        chat, _ = dialect.to_chat(body)
+        try:
+            return await self.upstream.count_tokens(chat)
+        except (Transient, Refused):
+            return await Upstream.count_tokens(self.upstream, chat)
+
+    def _exchange(
+        self,
+        session: Session,
+        dialect: Dialect,
+        raw: bytes,
+        body: JsonObject,
+        headers: Mapping[str, str],
+        arrival: tuple[float, float],
+    ) -> Exchange:
+        """The call that a request belongs to: one that its body has made already, or a new one."""
+        key = _fingerprint(dialect, body)
+        known = session.exchanges.get(key)
+        if known is not None and known.repeats(headers):
+            return known
+        kind, agent = _classified(session, headers, body)
+        asked = Asked(session.arrivals, dialect, raw, body, headers, kind, agent, *arrival)
+        session.arrivals += 1
+
+        def forget(exchange: Exchange) -> None:
+            if session.exchanges.get(key) is exchange:
+                del session.exchanges[key]
+
+        task = session.spawn(self._answer(session, asked))
+        session.exchanges[key] = exchange = Exchange(task, self.grace, forget)
+        return exchange
+
+    async def _answer(self, session: Session, asked: Asked) -> Answer:
+        """Get a call answered, or hold it for ever when the episode has to end."""
+        counts = asked.kind == "main"
+        limit = session.task.max_turns
+        if counts and limit and session.turns >= limit:
+            session.end(Stop("policy", f"turn limit: {limit} model calls"))
+        if session.stop.done():
+            await _for_ever()
+        session.turns += counts
+        try:
+            return await self._forward(session, asked)
+        except Refused as refusal:
+            session.turns -= counts
+            if refusal.code != CONTEXT:
+                session.refused = str(refusal)
+            return Answer(_refused(asked, refusal), refusal)
+        except asyncio.CancelledError:
+            session.turns -= counts
+            raise
+        except Exception as error:
+            session.end(Stop("model", f"answering a model call: {say(error)}"))
+            await _for_ever()
+
+    async def _forward(self, session: Session, asked: Asked) -> Answer:
+        request, finish = self._request(session, asked)
+        tries = Tries(session, self.retry)
+        begin = time.monotonic()
+        with session.model_wait.waiting():
+            reply = await tries.ask(self.upstream, request)
+        waited = time.monotonic() - begin
+        body = finish(reply)
+        spoken = DIALECTS[request.dialect]
+        call = Call(
+            index=asked.index,
+            dialect=asked.dialect.name,
+            kind=asked.kind,
+            request=asked.raw,
+            reply=encode(body),
+            started=asked.started,
+            seconds=time.monotonic() - asked.begin,
+            upstream_seconds=waited,
+            tries=tries.count,
+            model=reply.model,
+            agent=asked.agent,
+            usage=reply.usage if reply.usage != Usage() else spoken.usage(reply.body),
+            finish=reply.finish or spoken.finish(reply.body),
+            prompt_ids=reply.prompt_ids,
+            response_ids=reply.response_ids,
+            logprobs=reply.logprobs,
+            weights=reply.weights,
+        )
+        return Answer(call)
+
+    def _request(
+        self, session: Session, asked: Asked
+    ) -> tuple[ModelRequest, Callable[[ModelReply], JsonObject]]:
+        """What the upstream is asked, and how its reply becomes one of the harness's dialect."""
+        dialect = asked.dialect
+        native = dialect.name in self.upstream.dialects and dialect.name != "chat"
+        if native and can_force(self.sampling, dialect.name):
+            spoken, body = dialect.name, dict(asked.body)
+            finish: Callable[[ModelReply], JsonObject] = _body
+        else:
+            try:
+                body, memory = dialect.to_chat(asked.body)
+            except ValueError as error:
+                raise Refused(str(error)) from error
+            spoken = "chat"
+
+            def finish(reply: ModelReply) -> JsonObject:
+                return dialect.from_chat(reply.body, asked.body, memory)
+
+        force(body, spoken, self.sampling, self.max_output)
+        if self.upstream.model:
+            body["model"] = self.upstream.model
+        request = ModelRequest(
+            dialect=spoken, body=body, task=session.task, seed=session.seed, headers=asked.headers
+        )
+        return request, finish
+
+    async def _deliver(
+        self,
+        request: web.Request,
+        session: Session,
+        exchange: Exchange,
+        dialect: Dialect,
+        body: JsonObject,
+    ) -> web.StreamResponse:
+        """Answer one request with the exchange's reply, whole or as a stream."""
+        streaming = body.get("stream") is True
+        response: web.StreamResponse | None = None
+        if not await exchange.ready(self.keep_alive if streaming else None):
+            response = await self._keep_alive(request, exchange, dialect, body)
+        if exchange.task.cancelled() or session.sealed:
+            return response or gone(dialect)
+        answer = exchange.task.result()
+        if not exchange.recorded:
+            exchange.recorded = True
+            session.record(answer.call)
+        if response is not None:
+            await response.write(events(dialect, body, answer))
+        else:
+            response = whole(dialect, body, answer)
+            await response.prepare(request)
+        await response.write_eof()
+        if request.transport is not None and not request.transport.is_closing():
+            exchange.delivered = True
+        return response
+
+    async def _keep_alive(
+        self, request: web.Request, exchange: Exchange, dialect: Dialect, body: JsonObject
+    ) -> web.StreamResponse:
+        """Open the stream and keep its idle timer quiet until the answer is there."""
+        response = web.StreamResponse(headers=STREAM)
+        await response.prepare(request)
+        await response.write(dialect.opening(body) + dialect.keep_alive(body))
+        while not await exchange.ready(self.keep_alive):
+            await response.write(dialect.keep_alive(body))
+        return response
+
+
+class Tries:
+    """Asks until there is a reply, the upstream refuses, or the budget is spent."""
+
+    def __init__(self, session: Session, retry: Retry) -> None:
+        self.count = 0
+        self._session = session
+        self._retry = retry
+
+    async def ask(self, upstream: Upstream, request: ModelRequest) -> ModelReply:
+        """The reply. Raises Refused; a spent budget stops the session and never returns."""
+        failed_at: float | None = None
+        while True:
+            self.count += 1
+            try:
+                return await self._once(upstream, request)
+            except Transient as error:
+                now = time.monotonic()
+                failed_at = now if failed_at is None else failed_at
+                pause = self._retry.delay(self.count, now - failed_at, error)
+                reason = f"the model server failed {self.count} times: {error}"
+            with self._session.fruitless_wait.waiting():
+                if pause is None:
+                    self._session.end(Stop("model", reason))
+                    await _for_ever()
+                else:
+                    await asyncio.sleep(pause)
+
+    async def _once(self, upstream: Upstream, request: ModelRequest) -> ModelReply:
+        fruitless = self._session.fruitless_wait
+        wait = fruitless.begin()
+        try:
+            reply = await upstream.complete(request)
+        except Refused:
+            fruitless.drop(wait)
+            raise
+        except BaseException:
+            fruitless.end(wait)
+            raise
+        fruitless.drop(wait)
+        return reply
+
+
+def _classified(
+    session: Session, headers: Mapping[str, str], body: JsonObject
+) -> tuple[CallKind, str]:
+    try:
+        return session.classify(headers, body)
+    except Exception as error:
+        session.end(Stop("harness", f"classifying a model call: {say(error)}"))
+        return "main", ""
+
+
+def _fingerprint(dialect: Dialect, body: JsonObject) -> bytes:
+    """What two requests share when one is the repetition of the other."""
+    telling = {name: value for name, value in body.items() if name not in VOLATILE}
+    return sha256(dialect.name.encode() + encode(telling)).digest()
+
+
+def _refused(asked: Asked, refusal: Refused) -> Call:
+    return Call(
+        index=asked.index,
+        dialect=asked.dialect.name,
+        kind=asked.kind,
+        request=asked.raw,
+        reply=encode(asked.dialect.error(refusal.status, str(refusal), refusal.code)),
+        status=refusal.status,
+        started=asked.started,
+        seconds=time.monotonic() - asked.begin,
+        agent=asked.agent,
+    )
+
+
+def _body(reply: ModelReply) -> JsonObject:
+    return reply.body
+
+
+async def _for_ever() -> NoReturn:
+    """Wait until cancelled, as `Session.seal` does."""
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError("nobody resolves this future")

@@ -1,0 +1,201 @@
+"""The gateway's HTTP server: one address for every episode's model calls and tools.
+
+It listens on a TCP port of the loopback and on a Unix socket, which can be bound into a sandbox that has
+no network. Everything lives below `/e/<token>`; without the token nothing is told.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import msgspec
+from aiohttp import web
+
+from rollout.gateway.dialect import Dialect
+from rollout.gateway.dialects import DIALECTS
+from rollout.gateway.model import ModelProxy
+from rollout.gateway.replies import rejection
+from rollout.gateway.retry import Retry
+from rollout.gateway.session import Classify, Dispatch, Session
+from rollout.gateway.tools import handle_mcp, handle_rest
+from rollout.gateway.upstream import Upstream
+from rollout.harness import Endpoint
+from rollout.types import JsonObject, Task, ToolSurface
+
+__all__ = ["Gateway", "Retry"]
+
+Handler = Callable[[web.Request, Session], Awaitable[web.StreamResponse]]
+
+BODY_LIMIT = 64 * 2**20
+HEADER_LIMIT = 2**16
+"""Codex sends its turn's metadata in a header."""
+
+
+class Gateway:
+    """An async context manager; sessions are opened and closed while it runs. Times in seconds."""
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        *,
+        sampling: JsonObject | None = None,
+        retry: Retry | None = None,
+        keep_alive: float = 10.0,
+        grace: float = 5.0,
+        max_output: int = 8192,
+    ) -> None:
+        """`sampling` holds chat parameters that override the harness's own in every call.
+
+        `keep_alive` is the longest silence on a stream; `grace` is how long a call whose connection
+        broke goes on, so that a retry can take it over; `max_output` is in tokens.
+        """
+        self.upstream = upstream
+        self.retry = retry or Retry()
+        self.max_output = max_output
+        self.port = 0
+        self._proxy = ModelProxy(
+            upstream, sampling or {}, self.retry, keep_alive, grace, max_output
+        )
+        self._sessions: dict[str, Session] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address on the host's loopback."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def socket(self) -> Path:
+        """Its Unix socket, in a folder that only this user can enter."""
+        if self._folder is None:
+            raise RuntimeError("the gateway is not running")
+        return Path(self._folder.name, "gateway.sock")
+
+    async def __aenter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="gateway-")
+        self._runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=1.0,
+            max_line_size=HEADER_LIMIT,
+            max_field_size=HEADER_LIMIT,
+        )
+        await self._runner.setup()
+        tcp = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await tcp.start()
+        self.port = self._runner.addresses[0][1]
+        await web.UnixSite(self._runner, str(self.socket)).start()
+        # The folder keeps others out; a container's own user must be able to connect.
+        self.socket.chmod(0o666)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for session in tuple(self._sessions.values()):
+            self.close(session)
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
+        self._runner = self._folder = None
+
+    def open(
+        self,
+        *,
+        task: Task,
+        seed: int,
+        surface: ToolSurface,
+        dispatch: Dispatch,
+        classify: Classify,
+    ) -> Session:
+        """A session for one episode: `dispatch` is its world's, `classify` its harness's."""
+        session = Session(
+            task=task, seed=seed, surface=surface, dispatch=dispatch, classify=classify
+        )
+        self._sessions[session.token] = session
+        return session
+
+    def endpoint(self, session: Session, base_url: str) -> Endpoint:
+        """A session's address, given the gateway's as seen from where the harness runs."""
+        return Endpoint(
+            url=f"{base_url}/e/{session.token}",
+            key=session.key,
+            model=self.upstream.model,
+            context_window=self.upstream.context_window,
+            max_output=self.max_output,
+        )
+
+    def close(self, session: Session) -> None:
+        """Seal a session and forget it; its records stay with whoever holds it."""
+        session.seal()
+        self._sessions.pop(session.token, None)
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=BODY_LIMIT)
+
+        def route(method: str, path: str, handler: Handler) -> None:
+            application.router.add_route(
+                method, f"/e/{{token}}{path}", partial(self._routed, handler)
+            )
+
+        for dialect in DIALECTS.values():
+            route("POST", f"/v1{dialect.path}", partial(self._complete, dialect))
+        route("POST", "/v1/messages/count_tokens", self._count_tokens)
+        route("GET", "/v1/models", self._models)
+        for path in ("", "/", "/v1", "/v1/"):
+            route("GET", path, _hello)
+            route("HEAD", path, _hello)
+        route("*", "/tools", handle_rest)
+        route("*", "/tools/{name}", handle_rest)
+        route("*", "/mcp", handle_mcp)
+        return application
+
+    async def _routed(self, handler: Handler, request: web.Request) -> web.StreamResponse:
+        session = self._sessions.get(request.match_info["token"])
+        if session is None:
+            return web.Response(status=404)
+        return await handler(request, session)
+
+    async def _complete(
+        self, dialect: Dialect, request: web.Request, session: Session
+    ) -> web.StreamResponse:
+        return await self._proxy.handle(request, session, dialect)
+
+    async def _count_tokens(self, request: web.Request, session: Session) -> web.StreamResponse:
+        dialect = DIALECTS["messages"]
+        if (rejected := self._proxy.reject(request, session, dialect)) is not None:
+            return rejected
+        try:
+            body = msgspec.json.decode(await request.read(), type=JsonObject)
+            return _json({"input_tokens": await self._proxy.count_tokens(body, dialect)})
+        except ValueError as error:
+            return rejection(dialect, 400, str(error), "invalid_request_error")
+
+    async def _models(self, request: web.Request, session: Session) -> web.StreamResponse:
+        """The one model, as OpenAI's and as Anthropic's clients read it."""
+        model = self.upstream.model
+        entry = {
+            "id": model,
+            "object": "model",
+            "created": 0,
+            "owned_by": "gateway",
+            "max_model_len": self.upstream.context_window,
+            "type": "model",
+            "display_name": model,
+            "created_at": "1970-01-01T00:00:00Z",
+        }
+        return _json({"object": "list", "data": [entry], "has_more": False})
+
+
+async def _hello(_request: web.Request, _session: Session) -> web.StreamResponse:
+    """Claude Code looks whether somebody is there before its first call."""
+    return _json({})
+
+
+def _json(body: JsonObject) -> web.Response:
+    return web.Response(body=msgspec.json.encode(body), content_type="application/json")

@@ -1,0 +1,183 @@
+"""One episode as the gateway sees it: who may call, and what has been called."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from rollout.errors import EnvironmentFault
+from rollout.gateway.meter import Meter
+from rollout.types import (
+    Call,
+    CallKind,
+    JsonObject,
+    Task,
+    ToolCall,
+    ToolReply,
+    ToolSurface,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from rollout.gateway.exchange import Exchange
+
+__all__ = ["Classify", "Dispatch", "Session", "Stop"]
+
+T = TypeVar("T")
+
+Dispatch = Callable[[str, Any], Awaitable[ToolReply]]
+"""`World.call`."""
+
+Classify = Callable[[Mapping[str, str], JsonObject], tuple[CallKind, str]]
+"""`Harness.classify`."""
+
+SEALED = ToolReply(status=410, body={"error": "the episode is over"})
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why an episode has to be ended from outside."""
+
+    cause: Literal["model", "policy", "environment", "harness"]
+    reason: str
+
+
+class Session:
+    """The records of one episode, and the way to its world. Made by `Gateway.open`."""
+
+    def __init__(
+        self,
+        *,
+        task: Task,
+        seed: int,
+        surface: ToolSurface,
+        dispatch: Dispatch,
+        classify: Classify,
+    ) -> None:
+        self.token = secrets.token_urlsafe(18)
+        """In the URL path of everything that this episode may reach."""
+        self.key = f"sk-{secrets.token_urlsafe(18)}"
+        """What model calls must carry as their API key."""
+        self.task = task
+        self.seed = seed
+        self.surface = surface
+        self.classify = classify
+        self.calls: list[Call] = []
+        """Answered model calls; after `seal()` in the order in which they arrived."""
+        self.tool_calls: list[ToolCall] = []
+        """Answered tool calls, in the order in which the world answered them."""
+        self.stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        """Resolved when the harness can't be let go on; whoever runs it must end it."""
+        self.fault: EnvironmentFault | None = None
+        """The first exception that the world raised: our fault, never the policy's."""
+        self.refused = ""
+        """The last call that the upstream refused for another reason than its length."""
+        self.usage = Usage()
+        self.sealed = False
+        self.arrivals = 0
+        """Model calls that have arrived, answered or not."""
+        self.turns = 0
+        """The agent's own model calls, answered or in flight: what `Task.max_turns` limits."""
+        self.exchanges: dict[bytes, Exchange] = {}
+        """The latest call of each request body, by hash: where a harness's retries are recognised."""
+        self.model_wait, self.fruitless_wait, self.tool_wait = Meter(), Meter(), Meter()
+        self._dispatch = dispatch
+        self._running: set[asyncio.Task[Any]] = set()
+
+    @property
+    def model_seconds(self) -> float:
+        """Time with at least one model call waiting for the upstream."""
+        return self.model_wait.seconds
+
+    @property
+    def fruitless_seconds(self) -> float:
+        """The part of it that brought no reply: failed tries, pauses before the next, open calls."""
+        return self.fruitless_wait.seconds
+
+    @property
+    def tool_seconds(self) -> float:
+        """Time with at least one tool call waiting for the world."""
+        return self.tool_wait.seconds
+
+    def end(self, stop: Stop) -> None:
+        """Ask for the episode to be ended; the first reason counts."""
+        if not self.stop.done():
+            self.stop.set_result(stop)
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run something that must not outlive the session, whatever becomes of the connection."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    def record(self, call: Call) -> None:
+        """Add an answered model call."""
+        self.calls.append(call)
+        self.usage += call.usage
+
+    async def call_tool(
+        self, name: str, arguments: Any, surface: ToolSurface | None = None
+    ) -> ToolReply:
+        """Have the world answer a tool call, and log it under its bare name.
+
+        An exception in the world is answered with status 500, kept as `fault`, and ends the episode.
+        A harness that hangs up does not undo its call: it runs to its end and is logged.
+        """
+        if self.sealed:
+            return SEALED
+        work = self.spawn(self._answer_tool(name, arguments, surface or self.surface))
+        await asyncio.wait({work})
+        return SEALED if work.cancelled() else work.result()
+
+    async def _answer_tool(self, name: str, arguments: Any, surface: ToolSurface) -> ToolReply:
+        started, begin = time.time(), time.perf_counter()
+        # Copies, because worlds hand out parts of their state and may change them later.
+        asked = msgspec.to_builtins(arguments)
+        try:
+            with self.tool_wait.waiting():
+                reply = await self._dispatch(name, arguments)
+            reply = ToolReply(status=reply.status, body=msgspec.to_builtins(reply.body))
+        except Exception as error:
+            reply = self._faulted(name, error)
+        self.tool_calls.append(
+            ToolCall(
+                index=len(self.tool_calls),
+                name=name,
+                arguments=asked,
+                status=reply.status,
+                reply=reply.body,
+                surface=surface,
+                started=started,
+                seconds=time.perf_counter() - begin,
+            )
+        )
+        return reply
+
+    def _faulted(self, name: str, error: Exception) -> ToolReply:
+        fault = EnvironmentFault(f"tool {name}: {type(error).__name__}: {error}")
+        fault.__cause__ = error
+        self.fault = self.fault or fault
+        self.end(Stop("environment", str(fault)))
+        return ToolReply(status=500, body={"error": "internal error of the tool"})
+
+    def seal(self) -> None:
+        """Close the records: calls in flight are cancelled, later ones refused, none recorded."""
+        if self.sealed:
+            return
+        self.sealed = True
+        for meter in (self.model_wait, self.fruitless_wait, self.tool_wait):
+            meter.freeze()
+        for task in tuple(self._running):
+            task.cancel()
+        self.exchanges.clear()
+        self.calls.sort(key=lambda call: call.index)
+        for index, call in enumerate(self.calls):
+            if call.index != index:
+                self.calls[index] = msgspec.structs.replace(call, index=index)

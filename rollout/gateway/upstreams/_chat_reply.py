@@ -1,0 +1,154 @@
+"""Reading a chat-completions reply: the part that harnesses get, and the tokens behind it.
+
+Only the fields named here survive, because strict clients reject a server's own additions.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from rollout.gateway.upstream import ModelReply, Transient
+from rollout.types import JsonObject, Usage
+
+__all__ = ["read_chat_reply"]
+
+
+class Logprob(msgspec.Struct):
+    logprob: float
+
+
+class Logprobs(msgspec.Struct):
+    content: list[Logprob] | None = None
+
+
+class Message(msgspec.Struct):
+    content: Any = None
+    tool_calls: list[JsonObject] | None = None
+    refusal: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    annotations: Any = None
+    audio: Any = None
+
+
+class Choice(msgspec.Struct):
+    message: Message
+    index: int = 0
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw = msgspec.Raw(b"null")
+    token_ids: list[int] | None = None
+
+
+class Reply(msgspec.Struct):
+    """Token ids as vLLM names them (docs.vllm.ai, `return_token_ids`)."""
+
+    choices: Annotated[list[Choice], msgspec.Meta(min_length=1)]
+    id: Any = ""
+    created: Any = 0
+    model: str = ""
+    usage: JsonObject | None = None
+    system_fingerprint: Any = None
+    service_tier: Any = None
+    prompt_token_ids: list[int] | None = None
+    weight_version: Any = None
+    metadata: Any = None
+
+
+decode_reply = msgspec.json.Decoder(Reply).decode
+decode_logprobs = msgspec.json.Decoder(Logprobs | None).decode
+
+
+def read_chat_reply(
+    payload: bytes, headers: Mapping[str, str], *, keep_logprobs: bool = False
+) -> ModelReply:
+    """Read a reply; `keep_logprobs` leaves them in its body. Raises Transient for nonsense."""
+    try:
+        reply = decode_reply(payload)
+    except msgspec.DecodeError as error:
+        raise Transient(f"the reply is no chat completion: {error}") from error
+    first = reply.choices[0]
+    if first.finish_reason in ("abort", "error"):
+        raise Transient(f"generation ended with {first.finish_reason!r}")
+    response_ids = first.token_ids or []
+    sampled = _logprobs(first)
+    return ModelReply(
+        body=_body(reply, keep_logprobs),
+        usage=_usage(reply),
+        finish=_finish(first),
+        model=reply.model,
+        prompt_ids=_int32(reply.prompt_token_ids or ()),
+        response_ids=_int32(response_ids),
+        # One that has no partner would shift all that follow it: none is better.
+        logprobs=array("f", sampled).tobytes() if len(sampled) == len(response_ids) else b"",
+        weights=_weights(reply, headers),
+    )
+
+
+def _logprobs(choice: Choice) -> list[float]:
+    try:
+        told = decode_logprobs(choice.logprobs)
+    except msgspec.DecodeError:
+        return []
+    return [entry.logprob for entry in (told and told.content) or ()]
+
+
+def _body(reply: Reply, keep_logprobs: bool) -> JsonObject:
+    body: JsonObject = {
+        "id": reply.id,
+        "object": "chat.completion",
+        "created": reply.created,
+        "model": reply.model,
+        "choices": [_choice(choice, keep_logprobs) for choice in reply.choices],
+    }
+    optional = {
+        "usage": reply.usage,
+        "system_fingerprint": reply.system_fingerprint,
+        "service_tier": reply.service_tier,
+    }
+    return body | {name: value for name, value in optional.items() if value is not None}
+
+
+def _choice(choice: Choice, keep_logprobs: bool) -> JsonObject:
+    message: JsonObject = {"role": "assistant", "content": choice.message.content}
+    optional = {
+        "reasoning_content": choice.message.reasoning_content or choice.message.reasoning,
+        "tool_calls": choice.message.tool_calls,
+        "refusal": choice.message.refusal,
+        "annotations": choice.message.annotations,
+        "audio": choice.message.audio,
+    }
+    return {
+        "index": choice.index,
+        "message": message | {name: value for name, value in optional.items() if value},
+        "logprobs": msgspec.json.decode(choice.logprobs) if keep_logprobs else None,
+        "finish_reason": _finish(choice),
+    }
+
+
+def _finish(choice: Choice) -> str:
+    """Some servers say `stop` to a reply that calls tools; agents loop on `tool_calls`."""
+    finish = choice.finish_reason or "stop"
+    return "tool_calls" if finish == "stop" and choice.message.tool_calls else finish
+
+
+def _usage(reply: Reply) -> Usage:
+    """As the server counted; its ids are counted where it did not."""
+    told = reply.usage or {}
+    return Usage(
+        prompt=told.get("prompt_tokens") or len(reply.prompt_token_ids or ()),
+        completion=told.get("completion_tokens") or len(reply.choices[0].token_ids or ()),
+    )
+
+
+def _weights(reply: Reply, headers: Mapping[str, str]) -> str:
+    metadata = reply.metadata if isinstance(reply.metadata, dict) else {}
+    told = (headers.get("x-weight-version"), reply.weight_version, metadata.get("weight_version"))
+    return next((str(version) for version in told if version is not None), "")
+
+
+def _int32(ids: Sequence[int]) -> bytes:
+    return array("i", ids).tobytes()
