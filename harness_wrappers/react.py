@@ -1,0 +1,235 @@
+"""A plain ReAct loop (arxiv.org/abs/2210.03629), in process: think, call tools, read what they return.
+
+The prompt format, all of it:
+
+    system      PROMPT, and on the `skill` surface the list of skills: name, description, path
+    user        the task's prompt
+    assistant   as the model server returned it, reasoning included: its chat template decides what
+                of that the model sees again
+    tool        one message a call, in the order of the calls, with the tool's reply as JSON; on the
+                `skill` surface what the command printed
+
+Calls of one turn run at the same time. A turn without a tool call is the final answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import msgspec
+import openai
+import yaml
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from rollout.errors import HarnessError
+from rollout.harness import Endpoint, Finish, Harness, Job
+from rollout.sandbox import Sandbox
+from rollout.types import JsonObject
+
+__all__ = ["MAX_TURNS", "PROMPT", "React"]
+
+PROMPT = """\
+You are an agent that does the user's task with the tools you are given.
+
+Work in steps: think about what is needed next, call one or more tools, and read what they return \
+before you go on. A tool may answer with an error: read it, then correct the call or try another way.
+
+When the task is done, or turns out to be impossible, write your final answer to the user without \
+calling a tool. Nobody answers questions in between."""
+
+SKILLS = """
+
+## Skills
+
+These files describe the services you can use. Read a file with `cat` before you use its service.
+"""
+
+BASH: JsonObject = {
+    "name": "bash",
+    "description": "Run a command with bash. Returns what it prints, and its exit code if not 0.",
+    "parameters": {
+        "type": "object",
+        "properties": {"command": {"type": "string"}},
+        "required": ["command"],
+    },
+}
+
+MAX_TURNS = 200
+"""Model calls at most, where the task sets no limit."""
+
+OUTPUT_LIMIT = 40_000
+"""Characters of a command's output that the model gets to see; the middle is left out."""
+
+
+@dataclass(frozen=True)
+class _Tools:
+    """A surface, opened."""
+
+    functions: list[JsonObject]
+    call: Callable[[str, JsonObject], Awaitable[str]]
+    instructions: str = ""
+
+
+class React(Harness):
+    """The loop. Needs no program, and a sandbox on the `skill` surface only."""
+
+    dialect = "chat"
+    surfaces = ("native", "mcp", "skill")
+
+    async def run(self, job: Job, sandbox: Sandbox) -> Finish:
+        async with _tools(job, sandbox) as tools, _client(job.endpoint) as client:
+            return await _loop(job, client, tools)
+
+    def fingerprint(self) -> JsonObject:
+        return {"prompt": PROMPT, "max_turns": MAX_TURNS, "output_limit": OUTPUT_LIMIT}
+
+
+async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
+    messages: list[JsonObject] = [
+        {"role": "system", "content": PROMPT + tools.instructions},
+        {"role": "user", "content": job.prompt},
+    ]
+    body: JsonObject = {"model": job.endpoint.model, "messages": messages, **job.sampling}
+    if tools.functions:
+        body["tools"] = [{"type": "function", "function": item} for item in tools.functions]
+    limit = job.max_turns or MAX_TURNS
+    for _ in range(limit):
+        try:
+            choice = await _complete(client, body)
+        except openai.BadRequestError as error:
+            if error.code == "context_length_exceeded":
+                return Finish(gave_up="the conversation no longer fits in the context window")
+            raise HarnessError(f"the model call was refused: {error}") from error
+        message = choice["message"]
+        if not message.get("tool_calls"):
+            answer, reason = message.get("content") or "", choice.get("finish_reason")
+            gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
+            return Finish(answer=answer, gave_up=gave_up)
+        messages.append({key: value for key, value in message.items() if value is not None})
+        async with asyncio.TaskGroup() as group:
+            replies = [
+                (call["id"], group.create_task(_answer(call["function"], tools)))
+                for call in message["tool_calls"]
+            ]
+        messages.extend(
+            {"role": "tool", "tool_call_id": identity, "content": reply.result()}
+            for identity, reply in replies
+        )
+    return Finish(gave_up=f"no answer after {limit} turns")
+
+
+async def _complete(client: openai.AsyncOpenAI, body: JsonObject) -> JsonObject:
+    """One model call. Asked for as plain JSON: the client's typed models cost three times the CPU."""
+    reply: Any = await client.post("/chat/completions", cast_to=object, body=body)
+    choice: JsonObject = reply["choices"][0]
+    return choice
+
+
+async def _answer(function: JsonObject, tools: _Tools) -> str:
+    """A tool's reply, or what is wrong with the call."""
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError as error:
+        return f"Error: the arguments are not valid JSON: {error}"
+    if not isinstance(arguments, dict):
+        return "Error: the arguments must be a JSON object"
+    return await tools.call(function["name"], arguments)
+
+
+def _tools(job: Job, sandbox: Sandbox) -> AbstractAsyncContextManager[_Tools]:
+    if job.surface == "native":
+        return _native(job)
+    return _mcp(job) if job.surface == "mcp" else _skill(job, sandbox)
+
+
+@asynccontextmanager
+async def _native(job: Job) -> AsyncIterator[_Tools]:
+    dispatch = job.call_tool
+    if dispatch is None:
+        raise HarnessError("the native surface needs Job.call_tool")
+
+    async def call(name: str, arguments: JsonObject) -> str:
+        return msgspec.json.encode((await dispatch(name, arguments)).body).decode()
+
+    functions = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        for tool in job.tools
+    ]
+    yield _Tools(functions, call)
+
+
+@asynccontextmanager
+async def _mcp(job: Job) -> AsyncIterator[_Tools]:
+    http = httpx2.AsyncClient(verify=_certificates(), trust_env=False, timeout=None)
+    transport = streamable_http_client(
+        job.endpoint.mcp_url, http_client=http, terminate_on_close=False
+    )
+    async with http, Client(transport, mode="legacy") as client:
+
+        async def call(name: str, arguments: JsonObject) -> str:
+            content = (await client.call_tool(name, arguments)).content
+            return "\n".join(part.text for part in content if part.type == "text")
+
+        functions = [
+            {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+            for tool in (await client.list_tools()).tools
+        ]
+        yield _Tools(functions, call)
+
+
+@asynccontextmanager
+async def _skill(job: Job, sandbox: Sandbox) -> AsyncIterator[_Tools]:
+    paths = {f"{sandbox.home}/.skills/{path}": text for path, text in job.skills.items()}
+    await sandbox.write(paths)
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": sandbox.home, "LANG": "C.UTF-8"}
+
+    async def call(name: str, arguments: JsonObject) -> str:
+        command = arguments.get("command")
+        if name != BASH["name"] or not isinstance(command, str):
+            return f"Error: the only tool is {BASH['name']}, and it needs a command"
+        result = await sandbox.exec(("bash", "-c", command), env=env, cwd=sandbox.workspace)
+        text = (result.stdout + result.stderr).decode(errors="replace")
+        code = f"\n(exit code {result.exit_code})" if result.exit_code else ""
+        return _shortened(text) + code
+
+    listed = "".join(f"- {_described(text)} (file: {path})\n" for path, text in paths.items())
+    yield _Tools([BASH], call, SKILLS + listed if listed else "")
+
+
+def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
+    """A client for one episode. The gateway retries, and decides how long a call may take."""
+    http = openai.DefaultAsyncHttpxClient(verify=_certificates(), trust_env=False)
+    return openai.AsyncOpenAI(
+        base_url=endpoint.model_url,
+        api_key=endpoint.key,
+        max_retries=0,
+        timeout=None,
+        http_client=http,
+    )
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Loaded once: it takes 20 ms, which is more than an episode of five calls needs otherwise."""
+    return ssl.create_default_context()
+
+
+def _described(skill: str) -> str:
+    front = yaml.safe_load(skill.split("---\n")[1])
+    return f"{front['name']}: {front['description']}"
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= OUTPUT_LIMIT:
+        return text
+    half, left_out = OUTPUT_LIMIT // 2, len(text) - OUTPUT_LIMIT
+    return f"{text[:half]}\n[{left_out} characters left out]\n{text[-half:]}"
