@@ -18,7 +18,7 @@ class Clock:
 
     def __init__(self, start: datetime | None = None) -> None:
         self.fixed = start is not None
-        self._now = start or datetime.now(UTC)
+        self._now = (start or datetime.now(UTC)).astimezone(UTC)
 
     def tick(self) -> None:
         """Go on to the next call."""
@@ -39,4 +39,4 @@ def parse_time(text: str) -> datetime:
     Raises ValueError for anything else.
     """
     time = datetime.fromisoformat(text)
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time

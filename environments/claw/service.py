@@ -23,7 +23,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
@@ -31,6 +31,7 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from pydantic import BaseModel, Field, ValidationError, create_model
 
 from environments.claw.clock import Clock
+from rollout import plugins
 from rollout.types import JsonObject, ToolReply
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "pick",
     "read_rows",
     "route",
+    "service_class",
 ]
 
 EMPTY_LIST: Any = Field(default_factory=list)
@@ -189,6 +191,12 @@ def _details(error: ValidationError, body: Any) -> list[JsonObject]:
     if body is None:
         return [{"type": "missing", "loc": ["body"], "msg": "Field required", "input": None}]
     return [{**entry, "loc": ["body", *entry["loc"]]} for entry in error.errors(include_url=False)]
+
+
+@cache
+def service_class(kind: str) -> type[Service]:
+    """The service in `services/` of this name. Raises UsageError for an unknown one."""
+    return plugins.load("environments.claw.services", kind, Service)
 
 
 def find(rows: Iterable[JsonObject], key: str, wanted: str, noun: str) -> JsonObject:

@@ -9,8 +9,8 @@ from typing import Any
 
 from environments.claw.clock import Clock, parse_time
 from environments.claw.faults import REFUSALS, Fault, FaultPlan, emptied
-from environments.claw.service import Service
-from environments.claw.task import ClawTask, service_class
+from environments.claw.service import Service, service_class
+from environments.claw.task import ClawTask
 from rollout.environment import Surface, World
 from rollout.types import JsonObject, ToolReply
 
@@ -42,7 +42,7 @@ class ClawWorld(World):
         call, self._calls = self._calls, self._calls + 1
         self._clock.tick()
         endpoint = self._endpoints[name]
-        service = self._by_prefix.get(endpoint.service, "")
+        service = self._by_prefix.get(endpoint.prefix, "")
         fault = self._faults.next(name, service)
         if fault is None:
             return self._answer(self._services.get(service), name, arguments)

@@ -20,13 +20,14 @@ class Calendar(Service):
             self._shift_to_tomorrow()
 
     def _shift_to_tomorrow(self) -> None:
-        """Without a clock of its own, a task's earliest event is tomorrow, as claw-eval has it."""
+        """Without a clock of its own, a task's earliest event is tomorrow, as claw-eval has it.
+
+        The hours stay what they are in the fixture, whatever its offset, and become UTC.
+        """
         earliest = min(parse_time(event["start_time"]) for event in self.events)
         tomorrow = self.clock.now() + timedelta(days=1)
-        shift = (
-            datetime.combine(tomorrow, earliest.timetz()).replace(second=0, microsecond=0)
-            - earliest
-        )
+        hour = earliest.time().replace(second=0, microsecond=0)
+        shift = datetime.combine(tomorrow, hour, UTC) - earliest
         for event in self.events:
             for key in ("start_time", "end_time"):
                 if event.get(key):
