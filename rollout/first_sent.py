@@ -50,9 +50,12 @@ class FirstSent(Record, frozen=True, kw_only=True):
 
 
 def first_sent(call: Call) -> FirstSent:
-    """Fingerprint a harness's first main call, in whichever dialect it speaks."""
-    body = msgspec.json.decode(call.request)
-    system, tools = _SYSTEM[call.dialect](body), body.get("tools") or []
+    """Fingerprint a harness's first main call, in whichever dialect it speaks.
+
+    Never fails: the call may come from an agent that plays with the address, not from its harness.
+    """
+    body = _body(call.request)
+    system, tools = _SYSTEM[call.dialect](body), _list(body.get("tools"))
     schemas = msgspec.json.encode(tools, order="sorted").decode()
     return FirstSent(
         system_sha256=_sha256(normalise(system)),
@@ -74,31 +77,41 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _body(request: bytes) -> JsonObject:
+    try:
+        return msgspec.json.decode(request, type=JsonObject)
+    except msgspec.DecodeError:
+        return {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _text(content: Any) -> str:
     """The text of a message's content, which is a string or a list of typed parts."""
     if isinstance(content, str):
         return content
-    return "\n".join(part["text"] for part in content or () if part.get("text"))
+    parts = [part.get("text") for part in _list(content) if isinstance(part, dict)]
+    return "\n".join(part for part in parts if isinstance(part, str))
 
 
-def _of_roles(messages: Any) -> list[str]:
-    """System and developer messages; a bare string is a user's."""
-    if isinstance(messages, str):
-        return []
-    return [
+def _of_roles(messages: Any) -> str:
+    """The text of system and developer messages."""
+    return "\n".join(
         _text(message.get("content"))
-        for message in messages or ()
-        if message.get("role") in ("system", "developer")
-    ]
+        for message in _list(messages)
+        if isinstance(message, dict) and message.get("role") in ("system", "developer")
+    )
 
 
 def _chat(body: JsonObject) -> str:
-    return "\n".join(_of_roles(body.get("messages")))
+    return _of_roles(body.get("messages"))
 
 
 def _responses(body: JsonObject) -> str:
     """`instructions`, or developer messages at the head of `input` (as Codex does)."""
-    return "\n".join(filter(None, [body.get("instructions"), *_of_roles(body.get("input"))]))
+    return "\n".join(filter(None, (_text(body.get("instructions")), _of_roles(body.get("input")))))
 
 
 def _messages(body: JsonObject) -> str:

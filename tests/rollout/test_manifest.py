@@ -167,9 +167,21 @@ def test_the_first_call_in_each_dialect(dialect, body):
     assert first_sent(call({**body, "tools": [*TOOLS, *TOOLS]}, dialect)) != found
 
 
-def test_a_call_without_anything():
-    for dialect in ("chat", "responses", "messages"):
-        assert first_sent(call({}, dialect)).system_bytes == 0
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+@pytest.mark.parametrize(
+    "request_body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"messages": [1], "input": [2], "system": 3, "instructions": {}, "tools": 4}',
+        b'{"messages": [{"role": "system", "content": [5, {"text": 6}]}], "tools": [null]}',
+    ],
+)
+def test_an_odd_first_call_is_no_error(dialect, request_body):
+    odd = Call(index=0, dialect=dialect, kind="main", request=request_body, reply=b"")
+    assert first_sent(odd).system_bytes == 0
 
 
 @pytest.mark.parametrize(
