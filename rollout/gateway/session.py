@@ -138,12 +138,11 @@ class Session:
 
     async def _answer_tool(self, name: str, arguments: Any, surface: ToolSurface) -> ToolReply:
         started, begin = time.time(), time.perf_counter()
-        # Copies, because worlds hand out parts of their state and may change them later.
-        asked = msgspec.to_builtins(arguments)
+        asked = _plain(arguments)
         try:
             with self.tool_wait.waiting():
                 reply = await self._dispatch(name, arguments)
-            reply = ToolReply(status=reply.status, body=msgspec.to_builtins(reply.body))
+            reply = ToolReply(status=reply.status, body=_plain(reply.body))
         except Exception as error:
             reply = self._faulted(name, error)
         self.tool_calls.append(
@@ -181,3 +180,8 @@ class Session:
         for index, call in enumerate(self.calls):
             if call.index != index:
                 self.calls[index] = msgspec.structs.replace(call, index=index)
+
+
+def _plain(value: Any) -> Any:
+    """A copy, as the store will give it back: worlds hand out parts of a state that goes on changing."""
+    return msgspec.json.decode(msgspec.json.encode(value))

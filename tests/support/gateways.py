@@ -13,6 +13,7 @@ from support.scripted_server import ScriptedServer
 from rollout.gateway.server import Gateway, Retry
 from rollout.gateway.session import Session
 from rollout.gateway.upstream import Upstream
+from rollout.gateway.upstreams.openai import OpenAI
 from rollout.types import JsonObject, Task, ToolReply
 
 __all__ = ["QUICK", "Client", "connected", "episode", "said", "upstream_of"]
@@ -35,8 +36,6 @@ def said(text: str, dialect: str = "chat", **more: Any) -> JsonObject:
 
 
 async def upstream_of(server: ScriptedServer) -> Upstream:
-    from rollout.gateway.upstreams.openai import OpenAI
-
     upstream = OpenAI(server.model, server.url, server.key)
     await upstream.check()
     return upstream

@@ -68,18 +68,8 @@ class VLLM(OpenAI):
         argv = [python, "-m", MODULE, "--model", self._path, "--served-model-name", self.model]
         argv += ["--host", "127.0.0.1", "--port", str(port)]
         argv += shlex.split(os.environ.get("ANYHARNESS_VLLM_ARGS", ""))
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UsageError(f"ANYHARNESS_VLLM_PYTHON: {python} does not start: {error}") from error
-        try:
+            self._process = await self._spawn(argv)
             async with asyncio.timeout(START_SECONDS):
                 await self._healthy(self._process, f"http://127.0.0.1:{port}/health")
         except BaseException as error:
@@ -87,6 +77,22 @@ class VLLM(OpenAI):
             if isinstance(error, TimeoutError):
                 raise UsageError(f"vLLM was not ready after {START_SECONDS:.0f} s") from error
             raise
+
+    async def _spawn(self, argv: list[str]) -> asyncio.subprocess.Process:
+        """Start the server with its output in a file: a pipe that nobody reads would block it."""
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
+        try:
+            return await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"ANYHARNESS_VLLM_PYTHON: {argv[0]} does not start: {error}"
+            ) from error
 
     async def _healthy(self, process: asyncio.subprocess.Process, url: str) -> None:
         while process.returncode is None:

@@ -1,0 +1,189 @@
+"""The OpenAI-compatible upstream: what check() finds out, what a reply is reduced to."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+from support.gateways import said, upstream_of
+from support.scripted_server import Fail, Reply, ScriptedServer, text
+
+from rollout.errors import UsageError
+from rollout.gateway.upstream import ModelRequest, Refused, Transient
+from rollout.gateway.upstreams._chat_reply import read_chat_reply
+from rollout.gateway.upstreams._errors import error_of
+from rollout.gateway.upstreams.openai import OpenAI
+from rollout.types import Task, Usage
+
+
+def request(text="hi", dialect="chat", **more):
+    return ModelRequest(dialect, said(text, dialect, **more), Task(id="t", prompt="p"))
+
+
+def read(body, **options):
+    return read_chat_reply(msgspec.json.encode(body), {}, **options)
+
+
+async def checked(*arguments):
+    upstream = OpenAI(*arguments)
+    try:
+        await upstream.check()
+    finally:
+        await upstream.close()
+    return upstream
+
+
+async def test_check_learns_window_and_dialects():
+    async with ScriptedServer(context_window=4096, dialects=("responses",)) as server:
+        upstream = await checked("scripted", server.url + "/")
+    assert upstream.context_window == 4096
+    assert upstream.dialects == {"chat", "responses"}
+    assert server.requests == []
+    assert upstream.fingerprint()["base_url"] == server.url
+
+
+async def test_where_tokens_are_told_everything_is_asked_as_chat():
+    async with ScriptedServer(owned_by="vllm", dialects=("responses", "messages")) as server:
+        upstream = await checked("scripted", server.url)
+    assert upstream.dialects == {"chat"}
+
+
+async def test_check_says_what_is_wrong():
+    async with ScriptedServer(model="qwen3-8b", key="right") as server:
+        with pytest.raises(UsageError, match=r"no model 'qwen-8b'; nearest: qwen3-8b"):
+            await checked("qwen-8b", server.url, "right")
+        with pytest.raises(UsageError, match=r"refuses the key in OPENAI_API_KEY \(HTTP 401\)"):
+            await checked("qwen3-8b", server.url, "wrong")
+        with pytest.raises(UsageError, match=r"wants a key: set OPENAI_API_KEY"):
+            await checked("qwen3-8b", server.url)
+        with pytest.raises(UsageError, match=r"HTTP 404.*usually ends in /v1"):
+            await checked("qwen3-8b", server.url.removesuffix("/v1"), "right")
+        url = server.url
+    with pytest.raises(UsageError, match=r"no model server answers at .*/models .*start it"):
+        await checked("qwen3-8b", url)
+
+
+def test_from_spec(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    upstream = OpenAI.from_spec("gpt-5", "")
+    assert (upstream.model, upstream.base_url) == ("gpt-5", "https://api.openai.com/v1")
+    assert "sk-1" not in json.dumps(upstream.fingerprint())
+    with pytest.raises(UsageError, match="openai:NAME"):
+        OpenAI.from_spec("", "")
+    with pytest.raises(UsageError, match="http://"):
+        OpenAI.from_spec("m", "localhost:8000")
+
+
+async def test_the_key_is_sent():
+    async with ScriptedServer(key="right") as server:
+        upstream = await upstream_of(server)
+        await upstream.complete(request())
+        await upstream.close()
+    assert server.requests[0].headers["Authorization"] == "Bearer right"
+
+
+async def test_tokens_are_no_longer_asked_for_once_that_alone_is_refused():
+    async with ScriptedServer(owned_by="sglang") as server:
+        upstream = await upstream_of(server)
+        server.queue(Fail(400, "extra field: return_token_ids"))
+        for _ in range(2):
+            assert (await upstream.complete(request())).finish == "stop"
+        await upstream.close()
+    assert ["return_token_ids" in r.body for r in server.requests] == [True, False, False]
+
+
+async def test_a_call_that_is_refused_either_way_proves_nothing():
+    async with ScriptedServer(owned_by="vllm") as server:
+        upstream = await upstream_of(server)
+        server.queue(Fail(400, "bad"), Fail(400, "bad"), text("ok", ids=([1], [2])), Fail(400, "x"))
+        with pytest.raises(Refused):
+            await upstream.complete(request())
+        assert (await upstream.complete(request())).response_ids
+        with pytest.raises(Refused):
+            await upstream.complete(request())
+        await upstream.close()
+    asked = ["return_token_ids" in r.body for r in server.requests]
+    assert asked == [True, False, True, True]
+
+
+async def test_count_tokens():
+    async with ScriptedServer(token_count=11) as counting, ScriptedServer() as plain:
+        for server, expected in ((counting, 11), (plain, 8)):
+            upstream = await upstream_of(server)
+            body = {"messages": [{"role": "user", "content": "hi"}]}
+            assert await upstream.count_tokens(body) == expected
+            await upstream.close()
+
+
+def test_only_what_clients_know_survives():
+    body = text("hi", ids=([1, 2], [3])).body
+    reply = read(body)
+    assert set(reply.body) == {"id", "object", "created", "model", "choices", "usage"}
+    (choice,) = reply.body["choices"]
+    assert choice == {
+        "index": 0,
+        "message": {"role": "assistant", "content": "hi"},
+        "logprobs": None,
+        "finish_reason": "stop",
+    }
+    kept = read(body, keep_logprobs=True)
+    assert kept.body["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_under_either_name(field):
+    message = {"content": "a", field: "because"}
+    reply = read({"choices": [{"message": message, "finish_reason": "stop"}]})
+    assert reply.body["choices"][0]["message"]["reasoning_content"] == "because"
+    assert "reasoning" not in reply.body["choices"][0]["message"]
+
+
+def test_logprobs_that_do_not_match_the_tokens_are_dropped():
+    body = json.loads(json.dumps(text("hi", ids=([1], [2, 3])).body))
+    body["choices"][0]["logprobs"]["content"].pop()
+    reply = read(body)
+    assert np.frombuffer(reply.response_ids, "<i4").tolist() == [2, 3]
+    assert reply.logprobs == b""
+
+
+def test_tokens_are_counted_where_the_server_does_not():
+    body = dict(text("hi", ids=([1, 2], [3])).body) | {"usage": None}
+    assert read(body).usage == Usage(prompt=2, completion=1)
+
+
+@pytest.mark.parametrize(
+    "told", [{"weight_version": 7}, {"metadata": {"weight_version": "7"}}, {"weight_version": "7"}]
+)
+def test_weight_versions(told):
+    assert read(dict(text("a").body) | told).weights == "7"
+    payload = msgspec.json.encode(text("a").body)
+    assert read_chat_reply(payload, {"x-weight-version": "8"}).weights == "8"
+
+
+def test_a_reply_that_calls_tools_ends_in_tool_calls():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {"content": None, "tool_calls": [call]}
+    assert read({"choices": [{"message": message, "finish_reason": "stop"}]}).finish == "tool_calls"
+
+
+def test_errors_by_status():
+    for status in (408, 409, 425, 429, 500, 502, 503, 504, 529):
+        assert isinstance(error_of(status, {}, b"busy"), Transient)
+    for status in (400, 401, 403, 404, 413, 422):
+        error = error_of(status, {}, b'{"detail": "no"}')
+        assert isinstance(error, Refused)
+        assert error.status == status
+    assert error_of(429, {"Retry-After": "7"}, b"").retry_after == 7.0
+    assert error_of(429, {"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, b"").retry_after == 0.0
+    assert error_of(429, {"Retry-After": "soon"}, b"").retry_after == 0.0
+    assert error_of(400, {}, b'{"message": "old vLLM", "object": "error"}').args == ("old vLLM",)
+
+
+async def test_foreign_dialects_are_checked_too():
+    async with ScriptedServer(dialects=("responses", "messages")) as server:
+        upstream = await upstream_of(server)
+        server.queue(Reply({"status": "failed", "output": []}), Reply({"error": "x"}))
+        for dialect in ("responses", "messages"):
+            with pytest.raises(Transient, match="the reply has no"):
+                await upstream.complete(request(dialect=dialect))
+        await upstream.close()
