@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo test check
+.PHONY: install images demo test check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -14,6 +14,9 @@ $(VENV)/.installed: pyproject.toml
 
 node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-progress
+
+images: install
+	$(BIN)/python -m rollout.sandboxes.docker
 
 demo: install
 	$(BIN)/python -m suites.claweval --harness codex

@@ -19,7 +19,7 @@ from rollout.sandboxes import _process
 from rollout.sandboxes._files import read_beneath, write_beneath
 from rollout.types import JsonObject
 
-__all__ = ["AGENT_UIDS", "Folder", "FolderSandbox", "private_folder"]
+__all__ = ["AGENT_UIDS", "Folder", "FolderSandbox", "order_for", "private_folder"]
 
 AGENT_UIDS = range(61184, 65520)
 """Users that no one else has: where we are root, each sandbox gets one of its own (the range that

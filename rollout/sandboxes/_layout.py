@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from rollout.sandboxes._folder import Folder
@@ -16,6 +15,8 @@ __all__ = [
     "HOME",
     "SUPERVISOR_PATH",
     "WORKSPACE",
+    "host_python",
+    "places",
     "share_socket",
     "write_accounts",
 ]
@@ -39,7 +40,7 @@ def places(folder: Folder) -> dict[str, Path]:
     }
 
 
-def write_accounts(folder: Folder, uid: int) -> Mapping[str, Path]:
+def write_accounts(folder: Folder, uid: int) -> dict[str, Path]:
     """Files of /etc that are of our own making: the host's accounts and names stay its own."""
     texts = {
         "passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{uid}:{uid}::{HOME}:/bin/bash\n",

@@ -48,8 +48,8 @@ class Output:
 
     def split(self) -> tuple[bytes, bytes]:
         """What the command printed, and the report behind it."""
-        printed, _, report = bytes(self.kept).rpartition(MARK)
-        return (printed, report) if report else (bytes(self.kept), b"")
+        printed, mark, report = bytes(self.kept).rpartition(MARK)
+        return (printed, report) if mark else (report, b"")
 
 
 async def run(
