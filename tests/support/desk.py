@@ -33,7 +33,6 @@ BODY = """It's "quoted": $HOME `x` \\n\n李雷, Zoë"""
 TASK = Task(
     id="desk",
     prompt="Answer the first mail, and note the time.",
-    files={},
     tools=(
         ToolSpec(name="mail_list", description="List mails.", group="mail"),
         ToolSpec(
@@ -107,9 +106,10 @@ class Scripted(Upstream):
 
     model = "scripted"
 
-    def __init__(self, turns: Sequence[Turn], finish: str = "") -> None:
+    def __init__(self, turns: Sequence[Turn], finish: str = "", usage: Usage | None = None) -> None:
         self._turns = list(turns)
         self._finish = finish
+        self._usage = usage or Usage(prompt=10, completion=2)
         self.requests: list[ModelRequest] = []
 
     @classmethod
@@ -124,8 +124,13 @@ class Scripted(Upstream):
         message = turn(request) if callable(turn) else turn
         finish = self._finish or ("tool_calls" if message.get("tool_calls") else "stop")
         choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
-        body = {"id": "c", "object": "chat.completion", "choices": [choice]}
-        return ModelReply(body=body, usage=Usage(prompt=10, completion=2), finish=finish)
+        counts = {
+            "prompt_tokens": self._usage.prompt,
+            "completion_tokens": self._usage.completion,
+            "total_tokens": self._usage.prompt + self._usage.completion,
+        }
+        body = {"id": "c", "object": "chat.completion", "choices": [choice], "usage": counts}
+        return ModelReply(body=body, usage=self._usage, finish=finish)
 
 
 def say(text: str) -> JsonObject:
