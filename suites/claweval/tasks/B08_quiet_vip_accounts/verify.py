@@ -1,5 +1,7 @@
 """One report holds exactly the active VIP customers last contacted before 2026."""
 
+import re
+
 from environments.claw.evidence import Evidence, Score
 
 QUIET = {
@@ -20,6 +22,6 @@ def verify(e: Evidence) -> Score:
     )
     named = all(name.lower() in summary for name in QUIET.values())
     score.add(0.1, named, "its summary names them")
-    score.add(0.1, "3" in summary or "three" in summary, "its summary counts them")
+    score.add(0.1, re.search(r"\b(3|three)\b", summary) is not None, "its summary counts them")
     score.add(0.2, e.said(*QUIET.values()), "the answer names them")
     return score
