@@ -27,7 +27,7 @@ class Meter:
     def end(self, start: float) -> None:
         """Close a wait and count it."""
         if self.drop(start):
-            self._add(start)
+            self._add(start, self._now())
 
     def drop(self, start: float) -> bool:
         """Close a wait without counting it. False once the meter is frozen."""
@@ -45,10 +45,10 @@ class Meter:
         finally:
             self.end(start)
 
-    def freeze(self) -> None:
-        """Count what is open and nothing that comes later."""
-        for start in sorted(self._open):
-            self._add(start)
+    def freeze(self, now: float) -> None:
+        """Count what is open until `now`, and nothing that comes later."""
+        for start in self._open:
+            self._add(start, now)
         self._open.clear()
         self._frozen = True
 
@@ -61,9 +61,8 @@ class Meter:
         covered = sum(end - max(start, first) for start, end in self._merged if end > first)
         return closed - covered + (now - first)
 
-    def _add(self, start: float) -> None:
+    def _add(self, start: float, end: float) -> None:
         """Intervals end in order, so merging with the latest ones keeps all of them disjoint."""
-        end = self._now()
         while self._merged and self._merged[-1][1] >= start:
             start = min(start, self._merged.pop()[0])
         self._merged.append((start, end))

@@ -171,8 +171,9 @@ class Session:
         if self.sealed:
             return
         self.sealed = True
+        now = time.monotonic()
         for meter in (self.model_wait, self.fruitless_wait, self.tool_wait):
-            meter.freeze()
+            meter.freeze(now)
         for task in tuple(self._running):
             task.cancel()
         self.exchanges.clear()

@@ -44,7 +44,7 @@ def test_freezing_counts_what_is_open_and_nothing_later():
     meter = Meter(clock)
     with meter.waiting():
         clock.time = 3.0
-        meter.freeze()
+        meter.freeze(clock.time)
         clock.time = 10.0
         assert meter.seconds == 3.0
     assert meter.seconds == 3.0
