@@ -84,6 +84,8 @@ class ModelProxy:
             return rejection(dialect, 413, "the request is too large", "request_too_large")
         except msgspec.DecodeError as error:
             return rejection(dialect, 400, f"not a JSON object: {error}", "invalid_request_error")
+        if session.sealed:  # while the body was read
+            return gone(dialect)
         headers = {name.lower(): value for name, value in request.headers.items()}
         exchange = self._exchange(session, dialect, raw, body, headers, (started, begin))
         with exchange.waiting():

@@ -26,7 +26,7 @@ OVERFLOW = re.compile(
 WINDOW = re.compile(r"context length(?: is| of)?(?: only)? \(?(\d+)", re.IGNORECASE)
 
 PROMPT = re.compile(
-    r"(?:passed|has|contains|resulted in|input length is|:|\() ?(\d+)"
+    r"(?:passed|has|contains|resulted in|:|\()(?: at least)? ?(\d+)"
     r" (?:in the messages|in the prompt|tokens from the input|(?:input|prompt) tokens)",
     re.IGNORECASE,
 )

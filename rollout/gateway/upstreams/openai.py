@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
+from io import BytesIO
 from typing import Any, Self
 
 import aiohttp
@@ -28,9 +29,13 @@ CAPTURE: JsonObject = {"return_token_ids": True, "logprobs": True}
 TOKEN_SERVERS = frozenset({"vllm", "sglang"})
 """Servers, by `owned_by`, that may tell the tokens behind a chat reply."""
 
+LARGE = 2**20
+KEEP_ALIVE_SECONDS = 4.0
+"""Of an idle connection: less than uvicorn's 5, lest a call be sent into one that is being closed."""
+
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window")
 REPLY_FIELD: dict[DialectName, str] = {"responses": "output", "messages": "content"}
-CAP_FIELD = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+CAP_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 encode = msgspec.json.Encoder().encode
 
@@ -79,7 +84,7 @@ class OpenAI(Upstream):
             if refusal.code != CONTEXT or room == 0:
                 raise
             # The prompt fits, only not together with the longest reply that was allowed for.
-            caps = {name: room for name in CAP_FIELD if name in request.body}
+            caps = {name: room for name in CAP_FIELDS if name in request.body}
             return await self._ask(request.dialect, request.body | caps)
 
     async def count_tokens(self, body: JsonObject) -> int:
@@ -131,8 +136,11 @@ class OpenAI(Upstream):
         return answer
 
     async def _post(self, url: str, body: JsonObject) -> tuple[bytes, Mapping[str, str]]:
+        data = encode(body)
+        # aiohttp warns of large bodies that are given as bytes: it would send them in one go.
+        sent = BytesIO(data) if len(data) > LARGE else data
         try:
-            async with self._http().post(url, data=encode(body), headers=JSON_BODY) as response:
+            async with self._http().post(url, data=sent, headers=JSON_BODY) as response:
                 payload = await response.read()
         except TimeoutError as error:
             raise Transient(f"{url}: no answer in {CALL_SECONDS:.0f} s") from error
@@ -187,12 +195,11 @@ class OpenAI(Upstream):
         """The client, made on first use because it belongs to the running loop."""
         if self._client is None:
             self._client = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
                 skip_auto_headers=("Accept-Encoding",),
                 timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CHECK_SECONDS),
-                auto_decompress=True,
             )
         return self._client
 

@@ -180,6 +180,10 @@ OVERFLOWS = {
     " (9000 in the messages, 500 in the completion).",
     "vLLM, newer": "You passed 9000 input tokens and requested 500 output tokens. However, the"
     " model's context length is only 4096 tokens, resulting in a maximum input length of 3596.",
+    "vLLM, later": "This model's maximum context length is 4096 tokens. However, you requested 500"
+    " output tokens and your prompt contains at least 9000 input tokens, for a total of 9500 tokens.",
+    "vLLM, output": "'max_tokens' or 'max_completion_tokens' is too large: 500. This model's maximum"
+    " context length is 4096 tokens and your request has 9000 input tokens (500 > 4096 - 9000).",
     "SGLang": "Requested token count exceeds the model's maximum context length of 4096 tokens. You"
     " requested a total of 9500 tokens: 9000 tokens from the input messages and 500 tokens for the"
     " completion.",
@@ -201,7 +205,9 @@ async def test_a_context_overflow_keeps_its_meaning(message):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("server_name", ["vLLM", "vLLM, newer", "SGLang"])
+@pytest.mark.parametrize(
+    "server_name", ["vLLM", "vLLM, newer", "vLLM, later", "vLLM, output", "SGLang"]
+)
 async def test_a_prompt_that_fits_is_asked_again_with_the_room_that_is_left(server_name):
     message = OVERFLOWS[server_name].replace("9000", "4000").replace("9500", "4500")
     async with ScriptedServer(context_window=4096) as server, episode(server) as client:

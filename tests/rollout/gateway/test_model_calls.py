@@ -1,6 +1,7 @@
 """A model call through the gateway: answered, recorded, forced, limited."""
 
 import asyncio
+import io
 import json
 
 import aiohttp
@@ -261,6 +262,18 @@ async def test_an_empty_reply_is_legal():
         status, reply = await client.ask(said("a"))
         assert (status, reply["choices"][0]["message"]["content"]) == (200, None)
         assert len(client.session.calls) == 1
+
+
+async def test_screenshots_pass():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 3_000_000}}
+    body = {"model": "m", "messages": [{"role": "user", "content": [image]}]}
+    async with ScriptedServer() as server, episode(server) as client:
+        url = f"{client.base}/v1/chat/completions"
+        headers = {"x-api-key": client.session.key}
+        data = io.BytesIO(json.dumps(body).encode())
+        async with client.http.post(url, data=data, headers=headers) as response:
+            assert response.status == 200
+    assert server.requests[0].body["messages"] == body["messages"]
 
 
 async def test_tool_calls_pass():
