@@ -15,11 +15,7 @@ def verify(e: Evidence) -> Score:
         "2026-03-05" in bodies and not any(date in bodies for date in OTHER_DATES),
         "Ingrid is told that 2026-03-05 is the last day",
     )
-    score.add(
-        3,
-        "RS-2" in bodies and "RS-1" not in bodies,
-        "Ingrid is told to enclose form RS-2",
-    )
+    score.add(3, "RS-2" in bodies, "Ingrid is told to enclose form RS-2")
     score.add(1, bool(bodies) and len(sent) == 1, "one mail is sent, to Ingrid")
     score.add(0.5, e.said_any("2026-03-05", "5 March", "March 5"), "the answer names the date")
     return score

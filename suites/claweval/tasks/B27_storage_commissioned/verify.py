@@ -17,7 +17,7 @@ COUNTED = (
 def verify(e: Evidence) -> Score:
     drafts = e.audit["gmail"]["drafts"]
     mine = [draft for draft in drafts if PETRA in draft["to"]]
-    text = mine[-1]["body"] if len(mine) == 1 and len(drafts) == 1 else ""
+    text = mine[-1]["body"] if mine == drafts and drafts else ""
     lines = [normalise(line) for line in text.splitlines()]
     read = {
         call["request_body"]["url"]
@@ -25,7 +25,11 @@ def verify(e: Evidence) -> Score:
         if "fetch" in call["endpoint"]
     }
     score = Score()
-    score.add(4, number("317", normalise(text)), "one draft to Petra gives the total, 317 MWh")
+    score.add(
+        4,
+        number("317", normalise(text)),
+        "a draft to Petra, and to nobody else, gives the total, 317 MWh",
+    )
     score.add(
         2,
         sum(
