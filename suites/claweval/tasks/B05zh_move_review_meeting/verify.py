@@ -23,7 +23,7 @@ def moment(text: str) -> datetime | None:
 
 def verify(e: Evidence) -> Score:
     calendar = e.audit["calendar"]
-    created = calendar["created_events"]
+    created = [event for event in calendar["created_events"] if event not in calendar["deleted"]]
     event = created[0] if len(created) == 1 else None
     score = Score()
     slot = event and (moment(event["start_time"]), moment(event["end_time"]))
@@ -33,7 +33,11 @@ def verify(e: Evidence) -> Score:
     named = event is not None and event["title"].strip() == "包装方案评审会"
     placed = event is not None and "三楼大会议室" in event["location"]
     score.add(0.15, named and placed, "same title, and the room that is not under repair")
-    deleted = {item["event_id"] for item in calendar["deleted"]}
+    deleted = {
+        event["event_id"]
+        for event in calendar["deleted"]
+        if event not in calendar["created_events"]
+    }
     score.add(0.2, deleted == {"evt_502"}, "the old event is deleted")
     sent = e.audit["gmail"]["sent_messages"]
 
