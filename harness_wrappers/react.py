@@ -18,8 +18,8 @@ import asyncio
 import functools
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,15 +115,7 @@ async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
             gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
             return Finish(answer=answer, gave_up=gave_up)
         messages.append({key: value for key, value in message.items() if value is not None})
-        async with asyncio.TaskGroup() as group:
-            replies = [
-                (call["id"], group.create_task(_answer(call["function"], tools)))
-                for call in message["tool_calls"]
-            ]
-        messages.extend(
-            {"role": "tool", "tool_call_id": identity, "content": reply.result()}
-            for identity, reply in replies
-        )
+        messages.extend(await _answers(message["tool_calls"], tools))
     return Finish(gave_up=f"no answer after {limit} turns")
 
 
@@ -134,8 +126,23 @@ async def _complete(client: openai.AsyncOpenAI, body: JsonObject) -> JsonObject:
     return choice
 
 
-async def _answer(function: JsonObject, tools: _Tools) -> str:
+async def _answers(calls: list[JsonObject], tools: _Tools) -> list[JsonObject]:
+    """The tool messages of one turn. Its calls run at the same time, and end together."""
+    running = [asyncio.create_task(_answer(call, tools)) for call in calls]
+    try:
+        replies = await asyncio.gather(*running)
+    finally:
+        for task in running:
+            task.cancel()
+    return [
+        {"role": "tool", "tool_call_id": call["id"], "content": reply}
+        for call, reply in zip(calls, replies, strict=True)
+    ]
+
+
+async def _answer(call: JsonObject, tools: _Tools) -> str:
     """A tool's reply, or what is wrong with the call."""
+    function = call["function"]
     try:
         arguments = json.loads(function["arguments"] or "{}")
     except ValueError as error:
@@ -173,17 +180,33 @@ async def _mcp(job: Job) -> AsyncIterator[_Tools]:
     transport = streamable_http_client(
         job.endpoint.mcp_url, http_client=http, terminate_on_close=False
     )
-    async with http, Client(transport, mode="legacy") as client:
+    with _ungrouped():
+        async with http, Client(transport, mode="legacy") as client:
+            yield await _offered(client)
 
-        async def call(name: str, arguments: JsonObject) -> str:
-            content = (await client.call_tool(name, arguments)).content
-            return "\n".join(part.text for part in content if part.type == "text")
 
-        functions = [
-            {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
-            for tool in (await client.list_tools()).tools
-        ]
-        yield _Tools(functions, call)
+async def _offered(client: Client) -> _Tools:
+    async def call(name: str, arguments: JsonObject) -> str:
+        content = (await client.call_tool(name, arguments)).content
+        return "\n".join(part.text for part in content if part.type == "text")
+
+    functions = [
+        {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        for tool in (await client.list_tools()).tools
+    ]
+    return _Tools(functions, call)
+
+
+@contextmanager
+def _ungrouped() -> Iterator[None]:
+    """The MCP client's task groups wrap whatever goes wrong inside them, ours included."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        error: Exception = group
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None
 
 
 @asynccontextmanager

@@ -109,6 +109,14 @@ async def test_a_refused_call_is_the_models_fault(surface):
     assert "no such model" in episode.reason
 
 
+@pytest.mark.parametrize("surface", ["native", "mcp", "skill"])
+async def test_what_goes_wrong_is_told_as_it_is(surface):
+    upstream = Scripted([{"tool_calls": [{"id": "c"}]}])
+    episode, _ = await attempt(React(), upstream, surface, Local())
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "harness")
+    assert episode.reason == "running the harness: KeyError: 'function'"
+
+
 async def test_a_reply_cut_at_the_limit_is_an_answer_and_says_so():
     upstream = Scripted([say("I was about to")], finish="length")
     episode, trace = await attempt(React(), upstream, "native", Local())
