@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reducers", "write_log"]
 
-SCORER = "anyharness"
+SCORER = "outcome"
 MISSING = "no Inspect log was written; to have one: pip install 'anyharness[inspect]'"
 
 

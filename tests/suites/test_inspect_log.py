@@ -122,7 +122,7 @@ async def test_inspect_reads_the_log_and_agrees(tmp_path):
         ("user", "Do it."),
         ("assistant", "Done."),
     ]
-    assert first.scores["anyharness"].value == {"passed": 1, "reward": 0.9}
+    assert first.scores["outcome"].value == {"passed": 1, "reward": 0.9}
     assert first.metadata["tool_calls"] == [
         {"name": "send", "arguments": {"to": "ann"}, "status": 200}
     ]
