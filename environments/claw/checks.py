@@ -58,12 +58,12 @@ def check_task(data: TaskFile, folder: str, strict: bool) -> Iterator[str]:
     yield from _services(data)
     yield from _endpoints(data, strict)
     yield from _faults(data)
-    for n, name in enumerate(data.sandbox_files):
+    for field, name in data.workspace_files():
         path = Path(name)
         if path.is_absolute() or ".." in path.parts:
-            yield f"sandbox_files[{n}]: {name!r} leaves the workspace; use a path below the task"
+            yield f"{field}: {name!r} leaves the workspace; use a path below the task"
         elif path.name in SECRET:
-            yield f"sandbox_files[{n}]: {name!r} is not for the agent to see; remove it"
+            yield f"{field}: {name!r} is not for the agent to see; remove it"
 
 
 def check_solutions(solutions: SolutionsFile, data: TaskFile) -> Iterator[str]:

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import cast
 
 from environments.claw.evidence import Evidence, Score, robustness
+from environments.claw.service import file_version
 from environments.claw.task import ClawTask
 from environments.claw.world import ClawWorld
 from rollout.environment import Environment, World
@@ -69,7 +70,7 @@ def _verify(task: ClawTask, trace: Trace) -> Score:
         raise EnvironmentFault(f"{task.folder}: no verify.py to grade with")
     path = Path(task.verify)
     try:
-        score = _load(path, path.stat().st_mtime_ns)(Evidence(trace))
+        score = _load(path, file_version(path))(Evidence(trace))
         if not isinstance(score, Score):
             raise TypeError(f"verify() must return a Score, not {type(score).__name__}")
         _ = score.completion
@@ -79,7 +80,7 @@ def _verify(task: ClawTask, trace: Trace) -> Score:
 
 
 @lru_cache(maxsize=1024)
-def _load(path: Path, mtime_ns: int) -> Verify:  # noqa: ARG001 (part of the cache key)
+def _load(path: Path, version: tuple[int, int]) -> Verify:  # noqa: ARG001 (cache key)
     """The `verify` of a file. Compiled here, not imported: no .pyc appears among the task's data."""
     source = path.read_text("utf-8")
     _check_imports(path, source)

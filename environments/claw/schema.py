@@ -7,6 +7,7 @@ are unknown keys, as there. Ours are strict: `clock`, `faults`, and all of solut
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Any
 
@@ -111,6 +112,15 @@ class TaskFile(BaseModel):
     judge_rubric: str = ""
     clock: Annotated[str, BeforeValidator(_time)] = ""
     faults: list[FaultEntry] = []
+
+    def workspace_files(self) -> Iterator[tuple[str, str]]:
+        """Each file that goes into the workspace, after the field that names it."""
+        for field, names in (
+            ("sandbox_files", self.sandbox_files),
+            ("prompt.attachments", self.prompt.attachments),
+        ):
+            for n, name in enumerate(names):
+                yield f"{field}[{n}]", name
 
 
 class StepEntry(Strict):

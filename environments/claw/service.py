@@ -40,6 +40,7 @@ __all__ = [
     "FixtureError",
     "Refusal",
     "Service",
+    "file_version",
     "find",
     "pick",
     "read_rows",
@@ -215,15 +216,21 @@ def pick(row: JsonObject, keys: Iterable[str]) -> JsonObject:
 def read_rows(path: Path, required: Iterable[str] = ()) -> list[JsonObject]:
     """A fresh copy of the list of objects in a JSON file. Raises FixtureError."""
     try:
-        stat = path.stat()
+        version = file_version(path)
     except OSError as error:
         raise FixtureError(f"{path}: {error.strerror}; write [] into it for an empty one") from None
-    rows: list[JsonObject] = pickle.loads(_pickled(path, stat.st_mtime_ns, tuple(required)))
+    rows: list[JsonObject] = pickle.loads(_pickled(path, version, tuple(required)))
     return rows
 
 
+def file_version(path: Path) -> tuple[int, int]:
+    """What changes when a file does: the key under which its content may be kept. Raises OSError."""
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size
+
+
 @lru_cache(maxsize=1024)
-def _pickled(path: Path, mtime_ns: int, required: tuple[str, ...]) -> bytes:  # noqa: ARG001 (cache key)
+def _pickled(path: Path, version: tuple[int, int], required: tuple[str, ...]) -> bytes:  # noqa: ARG001
     """The file's rows, checked once and kept as a pickle: unpickling is the fastest deep copy."""
     try:
         rows = loads(path.read_text("utf-8"))

@@ -207,16 +207,12 @@ class _Loader:
             self._lacks(f"{field}: {', '.join(env.values())}: {error}; correct the fixture")
 
     def _files(self, data: TaskFile) -> Iterator[tuple[str, str]]:
-        for field, names in (
-            ("sandbox_files", data.sandbox_files),
-            ("prompt.attachments", data.prompt.attachments),
-        ):
-            for n, name in enumerate(names):
-                path = self._find(name)
-                if path is not None and path.is_file():
-                    yield name, str(path)
-                else:
-                    self._lacks(f"{field}[{n}]: there is no file {name}; add it")
+        for field, name in data.workspace_files():
+            path = self._find(name)
+            if path is not None and path.is_file():
+                yield name, str(path)
+            else:
+                self._lacks(f"{field}: there is no file {name}; add it")
 
     def _find(self, name: str) -> Path | None:
         """A path in task.yaml: relative to the task, or to the folder that holds `tasks/`."""

@@ -76,5 +76,5 @@ class ClawWorld(World):
         return {
             "audit": {name: service.audit() for name, service in self._services.items()},
             "now": self._clock.stamp(),
-            "faults": self._faults.injected,
+            "faults": list(self._faults.injected),
         }
