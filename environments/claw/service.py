@@ -174,8 +174,7 @@ class Service:
         except ValidationError as error:
             return ToolReply(status=422, body={"detail": _details(error, body)})
         try:
-            # A copy, so that the reply and its audit entry stay what the agent saw.
-            reply = copy.deepcopy(served.method(self, **copy.deepcopy(fields)))
+            reply = served.method(self, **copy.deepcopy(fields))
         except Failure as failure:
             reply = {"error": str(failure)}
         except Refusal as refusal:
@@ -183,8 +182,9 @@ class Service:
         except OverflowError:
             # A date beyond the calendar, such as days_back=10**9.
             return ToolReply(status=500, body={"error": "Internal Server Error"})
-        self._calls.append(self.audit_entry(path, fields, reply))
-        return ToolReply(body=reply)
+        # Copies, so that the reply and its audit entry both stay what the agent saw.
+        self._calls.append(copy.deepcopy(self.audit_entry(path, fields, reply)))
+        return ToolReply(body=copy.deepcopy(reply))
 
 
 def _details(error: ValidationError, body: Any) -> list[JsonObject]:
