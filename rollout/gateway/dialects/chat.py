@@ -88,7 +88,7 @@ def _chunk(envelope: JsonObject, delta: JsonObject, index: int = 0, **rest: Any)
 def _envelope(body: JsonObject) -> JsonObject:
     """The fields that all chunks of a stream share, known before the reply is."""
     return {
-        "id": f"chatcmpl-{call_key(body['messages'])}",
+        "id": f"chatcmpl-{call_key(body.get('messages'))}",
         "object": "chat.completion.chunk",
         "created": 0,
         "model": body.get("model", ""),

@@ -46,12 +46,13 @@ def unsupported(value: Any, where: str, key: str) -> ValueError:
     return ValueError(f"{_path(where, key)}: {value!r} is not supported")
 
 
-def call_key(turns: Sequence[Any]) -> str:
+def call_key(history: Any) -> str:
     """An id for the call made with this history: known before its reply, and new with every turn.
 
     The length and the last turn are enough, since ids need be unique only within a conversation, and
     hashing megabytes of screenshots for each event would not be free.
     """
+    turns = history if isinstance(history, list) else [history]
     return hashlib.blake2b(encode((len(turns), turns[-1:])), digest_size=12).hexdigest()
 
 

@@ -34,8 +34,8 @@ class History:
         """Instructions, from whatever role has authority (system, developer).
 
         Leading ones merge into one system message: many chat templates allow no second. Later ones keep
-        their place as user messages: gpt-oss's template drops a late system message silently, those of
-        Qwen3.5 and Mistral refuse it, and the model has to see it.
+        their place as user messages: gpt-oss's template drops a late system message silently, Qwen3.5's
+        refuses it, and the model has to see it.
         """
         if not text:
             return

@@ -54,12 +54,10 @@ class MessagesDialect(Dialect):
 
     def from_chat(self, reply: JsonObject, body: JsonObject, memory: None) -> JsonObject:
         choice = reply["choices"][0]
-        message = choice["message"]
-        key = call_key(body["messages"])
         reason, sequence = _stop(choice, body)
         return {
             **_envelope(body),
-            "content": list(_blocks(message, key)),
+            "content": list(_blocks(choice["message"], body)),
             "stop_reason": reason,
             "stop_sequence": sequence,
             "usage": _usage(reply.get("usage") or {}),
@@ -104,7 +102,7 @@ class MessagesDialect(Dialect):
 
 def _envelope(body: JsonObject) -> JsonObject:
     return {
-        "id": f"msg_{call_key(body['messages'])}",
+        "id": f"msg_{call_key(body.get('messages'))}",
         "type": "message",
         "role": "assistant",
         "model": body.get("model", ""),
@@ -123,8 +121,9 @@ def _stop(choice: JsonObject, body: JsonObject) -> tuple[str, str | None]:
     return STOP_REASONS.get(finish, "end_turn"), None
 
 
-def _blocks(message: JsonObject, key: str) -> Iterator[JsonObject]:
+def _blocks(message: JsonObject, body: JsonObject) -> Iterator[JsonObject]:
     """Content blocks of a chat message: thinking, text, calls."""
+    key = call_key(body.get("messages"))
     if thinking := message.get("reasoning_content") or message.get("reasoning"):
         yield {"type": "thinking", "thinking": thinking, "signature": SIGNATURE}
     if text := message.get("content") or message.get("refusal"):

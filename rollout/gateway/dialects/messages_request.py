@@ -53,7 +53,7 @@ def tool_input(arguments: str) -> JsonObject:
     Models write arguments that are no JSON, or no object. Those go out under one odd name, so that the
     harness rejects the call as it would any bad one, and come back as they were.
     """
-    if not arguments.strip():  # what some servers write for no arguments at all
+    if not arguments:  # what some servers write for no arguments at all
         return {}
     try:
         value = msgspec.json.decode(arguments)

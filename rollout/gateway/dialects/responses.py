@@ -14,7 +14,7 @@ from rollout.gateway import sse
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.dialects.chat import error_body
 from rollout.gateway.dialects.fields import call_key
-from rollout.gateway.dialects.responses_request import SEALED, chat_request, turns
+from rollout.gateway.dialects.responses_request import SEALED, chat_request
 from rollout.gateway.dialects.tool_names import ToolNames, freeform_input
 from rollout.types import DialectName, JsonObject, Usage
 
@@ -51,9 +51,8 @@ class ResponsesDialect(Dialect):
     def from_chat(self, reply: JsonObject, body: JsonObject, memory: ToolNames) -> JsonObject:
         choice = reply["choices"][0]
         reason = REASONS.get(choice.get("finish_reason") or "")
-        key = call_key(turns(body))
         status = "incomplete" if reason else "completed"
-        output = list(_output(choice["message"], body, memory, key, status))
+        output = list(_output(choice["message"], body, memory, status))
         return {
             **_response(body, status, output),
             "created_at": reply.get("created") or 0,
@@ -105,7 +104,7 @@ class ResponsesDialect(Dialect):
 
 
 def _response_id(body: JsonObject) -> str:
-    return f"resp_{call_key(turns(body))}"
+    return f"resp_{call_key(body.get('input'))}"
 
 
 def _response(body: JsonObject, status: str, output: list[JsonObject]) -> JsonObject:
@@ -127,9 +126,10 @@ def _response(body: JsonObject, status: str, output: list[JsonObject]) -> JsonOb
 
 
 def _output(
-    message: JsonObject, body: JsonObject, names: ToolNames, key: str, status: str
+    message: JsonObject, body: JsonObject, names: ToolNames, status: str
 ) -> Iterator[JsonObject]:
     """Output items of a chat message: reasoning, text, calls."""
+    key = call_key(body.get("input"))
     calls = message.get("tool_calls") or []
     if reasoning := message.get("reasoning_content") or message.get("reasoning"):
         yield _reasoning(reasoning, body, f"rs_{key}")

@@ -10,7 +10,7 @@ from rollout.gateway.dialects.history import History, function_call, text_part
 from rollout.gateway.dialects.tool_names import ToolNames, freeform_arguments
 from rollout.types import JsonObject
 
-__all__ = ["SEALED", "chat_request", "turns"]
+__all__ = ["SEALED", "chat_request"]
 
 SEALED = "text:"
 """Begins the `encrypted_content` that we made ourselves; anybody else's can't be read, and is ignored."""
@@ -39,12 +39,6 @@ def chat_request(body: JsonObject) -> tuple[JsonObject, ToolNames]:
         chat.pop("parallel_tool_calls", None)
     chat |= _limits(body)
     return chat, names
-
-
-def turns(body: JsonObject) -> list[Any]:
-    """The history as a list of items."""
-    items = body.get("input")
-    return items if isinstance(items, list) else [items]
 
 
 def _limits(body: JsonObject) -> JsonObject:
