@@ -79,7 +79,6 @@ class EpisodeStore:
         """A new, empty store, open for append. Raises UsageError where there is one already."""
         if (folder / EPISODES).exists():
             raise UsageError(f"{folder} holds a run already: resume it or choose another folder")
-        folder.mkdir(parents=True, exist_ok=True)
         store = cls(folder, _lock(folder))
         sync_folder(folder)
         return store
@@ -129,6 +128,8 @@ class EpisodeStore:
 
     def trace(self, episode: Episode) -> Trace:
         """The trace of a stored episode. Raises UsageError when its frame is damaged."""
+        if episode.id not in self._frames:
+            self.episodes()
         frame = self._frames[episode.id]
         data = self._read(frame)
         if data is None:
@@ -207,9 +208,8 @@ class EpisodeStore:
     def _load(self) -> int:
         """Take in the lines that were added. The length of the torn one at the end, in bytes."""
         size = os.fstat(self._lines_fd).st_size
-        *lines, rest = os.pread(self._lines_fd, size - self._lines_end, self._lines_end).split(
-            b"\n"
-        )
+        new = os.pread(self._lines_fd, size - self._lines_end, self._lines_end)
+        *lines, rest = new.split(b"\n")
         for index, line in enumerate(lines):
             try:
                 read = msgspec.json.decode(line, type=_Line)
@@ -275,7 +275,11 @@ def _require(folder: Path) -> None:
 
 def _lock(folder: Path) -> int:
     """Take the run's lock; the kernel frees it when this process ends, however it ends."""
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}; a run needs a folder to write to") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

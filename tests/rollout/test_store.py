@@ -94,6 +94,7 @@ async def test_a_reader_follows_a_growing_run(run):
     with (run / "episodes.jsonl").open("ab") as file:
         file.write(b'{"id":"half')
     with EpisodeStore.read(run) as reader:
+        assert reader.trace(episode(3)) == trace(3)
         assert len(reader.episodes()) == 4
 
 
@@ -133,6 +134,9 @@ def test_create_and_open_know_what_is_there(tmp_path):
     with pytest.raises(UsageError, match="holds a run already"):
         EpisodeStore.create(tmp_path / "run")
     EpisodeStore.open(tmp_path / "run").close()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="file: File exists; a run needs a folder"):
+        EpisodeStore.create(tmp_path / "file")
 
 
 async def test_a_second_writer_is_refused(run):
