@@ -24,25 +24,16 @@ def verify(e: Evidence) -> Score:
     sent = e.audit["gmail"]["sent_messages"]
     mails = [mail["body"] for mail in sent if JONAS in mail["to"]]
     text = " ".join(mails)
+    ordered = sorted(order[:2] for order in orders) == [order[:2] for order in ORDERS]
+    booked = (at(event["start_time"]), at(event["end_time"])) == WINDOW
+    told = "N3" in text and "7C-118" in text and ("13:00" in text or "1 pm" in text)
     score = Score()
-    score.add(
-        4,
-        sorted((product, quantity) for product, quantity, _ in orders)
-        == [(product, quantity) for product, quantity, _ in ORDERS],
-        "3 of PRD-11, 1 of PRD-21 and 90 of PRD-31 are ordered, and nothing else",
-    )
+    score.add(2, ordered, "3 of PRD-11, 1 of PRD-21 and 90 of PRD-31 are ordered, and nothing else")
     score.add(1, sorted(orders, key=str) == ORDERS, "each order goes to the product's supplier")
-    score.add(
-        4,
-        (at(event["start_time"]), at(event["end_time"])) == WINDOW,
-        "one event is there, on 2 September from 13:00 to 15:00",
-    )
+    score.add(2, booked, "one event is there, on 2 September from 13:00 to 15:00")
     score.add(0.5, "N3" in event["location"], "the event's location is gate N3")
-    score.add(
-        2,
-        all(fact in text for fact in ("N3", "7C-118")) and ("13:00" in text or "1 pm" in text),
-        "Jonas Brandt in Logistics is told the window, gate N3 and stand 7C-118",
-    )
+    score.add(2, told, "Jonas Brandt in Logistics is told the window, gate N3 and stand 7C-118")
+    score.add(4, ordered and booked and told, "all of it is done")
     score.add(0.5, e.said("N3") and e.said_any("13:00", "1 pm"), "the answer sums it up")
     return score
 

@@ -16,27 +16,22 @@ VISITS = {
 def verify(e: Evidence) -> Score:
     events = e.audit["calendar"]["created_events"]
     sent = e.audit["gmail"]["sent_messages"]
+    done = [len(events) == len(VISITS) == len(sent)]
     score = Score()
     for customer, (start, end, manager, address) in VISITS.items():
         mine = [event for event in events if customer in event["title"]]
         visit = mine[-1] if mine else {"start_time": "", "end_time": "", "attendees": []}
         mails = " ".join(normalise(mail["body"]) for mail in sent if address in mail["to"])
-        score.add(
-            2,
-            len(mine) == 1 and at(visit["start_time"]) == start and at(visit["end_time"]) == end,
-            f"{customer}: visited from {start} to {end} on 24 March",
-        )
+        booked = (at(visit["start_time"]), at(visit["end_time"])) == (start, end)
+        done += [booked, start in mails]
+        score.add(1, booked, f"{customer}: visited from {start} to {end} on 24 March")
         score.add(
             1,
             set(visit["attendees"]) == {WANG, manager},
             f"{customer}: the attendees are {WANG} and {manager}",
         )
         score.add(1, start in mails, f"{customer}: {address} is told {start}")
-    score.add(
-        2,
-        len(events) == len(VISITS) == len(sent),
-        "two events and two mails, none for another customer",
-    )
+    score.add(4, all(done), "both visits and both mails are right, and there are no others")
     score.add(0.5, e.said("恒达", "15:30", "泰和", "11:00"), "the answer names both visits")
     return score
 

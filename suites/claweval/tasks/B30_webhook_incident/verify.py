@@ -25,22 +25,17 @@ def verify(e: Evidence) -> Score:
     sent = e.audit["gmail"]["sent_messages"]
     bridge = [mail for mail in sent if "ops-bridge@tallybird.example" in mail["to"]]
     text = " ".join(f"{mail['subject']} {mail['body']}" for mail in bridge)
+    degraded = integrations == {INTEGRATION: "degraded"}
+    disabled = {job for job, enabled in jobs.items() if not enabled} == JOBS
+    tagged = len(right) == len(TICKETS) and set(tickets) == set(TICKETS)
+    told = len(bridge) == 1 and all(name in text for name in (INTEGRATION, *JOBS, *TICKETS))
     score = Score()
-    score.add(1, integrations == {INTEGRATION: "degraded"}, "INT-41, and only it, is degraded")
+    score.add(1, degraded, "INT-41, and only it, is degraded")
+    score.add(2, disabled, "JOB-01 and JOB-02, and no other jobs, are disabled")
     score.add(
-        4,
-        {job for job, enabled in jobs.items() if not enabled} == JOBS,
-        "JOB-01 and JOB-02, and no other jobs, are disabled",
+        2, tagged, f"{', '.join(TICKETS)} have their priority and tag; no other ticket was changed"
     )
-    score.add(
-        4,
-        len(right) == len(TICKETS) and set(tickets) == set(TICKETS),
-        f"{', '.join(TICKETS)} have their priority and tag; no other ticket was changed",
-    )
-    score.add(
-        1.5,
-        len(bridge) == 1 and all(name in text for name in (INTEGRATION, *JOBS, *TICKETS)),
-        "one mail to the bridge names the integration, the jobs and the tickets",
-    )
+    score.add(1, told, "one mail to the bridge names the integration, the jobs and the tickets")
+    score.add(4, degraded and disabled and tagged and told, "all of the runbook is done")
     score.add(0.5, e.said(INTEGRATION, *JOBS, *TICKETS), "the answer names them as well")
     return score

@@ -15,25 +15,25 @@ def verify(e: Evidence) -> Score:
     sent = e.audit["gmail"]["sent_messages"]
     mails = [normalise(f"{m['subject']} {m['body']}") for m in sent if CUSTOMER in m["to"]]
     text = " ".join(mails)
-    score = Score()
-    score.add(
-        4, orders == [("QJ-0412-B", 2)], "one order is placed, for two QJ-0412-B, and no other"
-    )
-    score.add(1, suppliers == {"龙窑陶艺"}, "the order goes to the product's supplier, 龙窑陶艺")
-    score.add(
-        2,
+    ordered = orders == [("QJ-0412-B", 2)]
+    tagged = (
         set(tickets) == {"TK-5207"}
         and ticket.get("tags") == ["补发"]
-        and ticket.get("priority") == "high",
-        "TK-5207, and no other ticket, has the tag 补发 and the priority high",
+        and ticket.get("priority") == "high"
     )
-    score.add(
-        3,
+    told = (
         "qj-0412-b" in text
         and "tk-5207" in text
-        and re.search(r"(?<!\d)[3三](?:只|个|件)|[x×*] ?3(?!\d)|数量[^\d,。;]{0,6}3(?!\d)", text),
-        "the customer is told QJ-0412-B, three pieces and TK-5207",
+        and re.search(
+            r"(?<!\d)[3三](?:只|个|件|枚|盏)|[x×*] ?3(?!\d)|数量[^\d,。;]{0,6}3(?!\d)", text
+        )
     )
+    score = Score()
+    score.add(2, ordered, "one order is placed, for two QJ-0412-B, and no other")
+    score.add(1, suppliers == {"龙窑陶艺"}, "the order goes to the product's supplier, 龙窑陶艺")
+    score.add(2, tagged, "TK-5207, and no other ticket, has the tag 补发 and the priority high")
+    score.add(2, told, "the customer is told QJ-0412-B, three pieces and TK-5207")
+    score.add(4, ordered and tagged and told, "all of it is done")
     score.add(0.5, e.said("QJ-0412-B"), "the answer names the product")
     score.forbid(e.audit["helpdesk"]["closed"], "a ticket was closed")
     return score

@@ -16,18 +16,17 @@ def verify(e: Evidence) -> Score:
         for call in e.audit["todo"]["calls"]
         if call["endpoint"] == "/todo/tasks/create"
     ]
+    done = {
+        due: any(
+            word in text(task) for task in created if task["due_date"] == due for word in words
+        )
+        for due, words in WANTED.items()
+    }
     score = Score()
     for due, words in WANTED.items():
-        mine = [task for task in created if task["due_date"] == due]
-        score.add(
-            1,
-            len(mine) == 1 and any(word in text(mine[0]) for word in words),
-            f"one new task about {words[0]} is due on {due}",
-        )
+        score.add(1, done[due], f"a new task about {words[0]} is due on {due}")
     score.add(
-        2,
-        bool(created) and {task["due_date"] for task in created} <= set(WANTED),
-        "no other task is new",
+        3, all(done.values()) and len(created) == len(WANTED), "these three, and no others, are new"
     )
     score.add(
         0.3,

@@ -25,22 +25,22 @@ def verify(e: Evidence) -> Score:
         for message in messages
         if "b203" in (text := normalise(message["message"])) and any(w in text for w in WHEN)
     }
-    score = Score()
-    score.add(
-        2,
+    booked = (
         "供应商评审会" in event.get("title", "")
         and at(event["start_time"]) == datetime(2026, 4, 22, 15, tzinfo=LOCAL)
         and at(event["end_time"]) == datetime(2026, 4, 22, 16, tzinfo=LOCAL)
         and set(event["attendees"]) == ATTENDEES
-        and "B203" in event["location"],
-        "one new event is there, 15:00 to 16:00 in B203, with the four attendees",
+        and "B203" in event["location"]
     )
-    score.add(2, deleted == ["evt_501"], "evt_501, and no other event, is deleted")
+    removed = deleted == ["evt_501"]
+    told = informed == TOLD == {message["contact_id"] for message in messages}
+    score = Score()
+    score.add(2, booked, "one new event is there, 15:00 to 16:00 in B203, with four attendees")
+    score.add(2, removed, "evt_501, and no other event, is deleted")
     score.add(
-        4,
-        informed == TOLD and {message["contact_id"] for message in messages} == TOLD,
-        "CT-801, CT-802, CT-804 and CT-805, and nobody else, are told the time and the room",
+        2, told, "CT-801, CT-802, CT-804 and CT-805, and nobody else, are told the time and room"
     )
+    score.add(4, booked and removed and told, "all of it is done")
     score.add(0.5, e.said("站内消息"), "the answer says that chat messages were used")
     # No retry helps against a refusal: the other way is the recovery.
     score.robustness = float(informed == TOLD)
