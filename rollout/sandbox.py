@@ -16,7 +16,7 @@ __all__ = ["ExecResult", "Limits", "Sandbox", "SandboxProvider", "SandboxSpec"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What one sandbox may use. Zero means no limit."""
+    """What one command, with all that it starts, may use. Zero means no limit."""
 
     memory_mb: int = 4096
     processes: int = 1024

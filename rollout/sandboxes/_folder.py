@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import random
 import secrets
 import shutil
 import subprocess
@@ -46,7 +45,7 @@ class Folder:
 
     def _reserve(self, own_user: bool) -> tuple[Path, int]:
         for _ in range(1000):
-            name = str(random.choice(AGENT_UIDS)) if own_user else secrets.token_hex(8)
+            name = str(secrets.choice(AGENT_UIDS)) if own_user else secrets.token_hex(8)
             path = self.base / name
             try:
                 path.mkdir(mode=0o700)
@@ -194,10 +193,7 @@ class FolderSandbox(Sandbox):
 
     async def close(self) -> None:
         """End the commands that still run."""
-        for process in tuple(self._running):
-            if process.stdin:
-                process.stdin.close()
-            await process.wait()
+        await asyncio.gather(*map(_process.stop, tuple(self._running)))
 
 
 def order_for(
@@ -206,6 +202,7 @@ def order_for(
     uid: int = 0,
     socket: str = "",
     port: int = 0,
+    seccomp: bytes = b"",
     own_process_count: bool = False,
     container: bool = False,
 ) -> JsonObject:
@@ -224,5 +221,6 @@ def order_for(
         "memory": limits.memory_mb * MEBIBYTE,
         "tasks": limits.processes,
         "rlimits": rlimits,
+        "seccomp": seccomp.hex(),
         "container": container,
     }

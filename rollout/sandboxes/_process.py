@@ -15,7 +15,7 @@ from rollout.sandbox import ExecResult
 from rollout.sandboxes._supervisor import MARK
 from rollout.types import JsonObject
 
-__all__ = ["OUTPUT_LIMIT", "SUPERVISOR", "answer_of", "run", "supervise"]
+__all__ = ["OUTPUT_LIMIT", "SUPERVISOR", "answer_of", "run", "stop", "supervise"]
 
 SUPERVISOR = Path(__file__).with_name("_supervisor.py")
 
@@ -99,7 +99,7 @@ async def _start(command: Sequence[str], env: Mapping[str, str]) -> asyncio.subp
         )
 
 
-async def _end(process: asyncio.subprocess.Process, drains: list[asyncio.Task[None]]) -> None:
+async def stop(process: asyncio.subprocess.Process) -> None:
     """Take a sandbox down: by its stdin, or by force."""
     assert process.stdin is not None
     process.stdin.close()
@@ -109,6 +109,10 @@ async def _end(process: asyncio.subprocess.Process, drains: list[asyncio.Task[No
         with contextlib.suppress(ProcessLookupError, TimeoutError):
             os.killpg(process.pid, signal.SIGKILL)
             await asyncio.wait_for(process.wait(), GRACE)
+
+
+async def _end(process: asyncio.subprocess.Process, drains: list[asyncio.Task[None]]) -> None:
+    await stop(process)
     for task in drains:
         task.cancel()
     await asyncio.gather(*drains, return_exceptions=True)

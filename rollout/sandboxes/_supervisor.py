@@ -9,6 +9,7 @@ process can outlive it; elsewhere it is a subreaper (prctl(2)), so that orphans 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -20,7 +21,8 @@ import time
 from typing import Any, NamedTuple, NoReturn
 
 MARK = b"\n\0sandbox-report "
-PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
+PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER = 4, 22, 36
+SECCOMP_MODE_FILTER = 2
 PAGE = resource.getpagesize()
 
 
@@ -136,7 +138,8 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def bridge(client: socket.socket, path: str) -> None:
-    with client, socket.socket(socket.AF_UNIX) as gateway, contextlib.suppress(OSError):
+    refused = contextlib.suppress(OSError, RuntimeError)  # by the gateway; for want of a thread
+    with client, socket.socket(socket.AF_UNIX) as gateway, refused:
         gateway.connect(path)
         back = threading.Thread(target=pump, args=(gateway, client), daemon=True)
         back.start()
@@ -149,17 +152,24 @@ def forward(listener: socket.socket, path: str) -> None:
     while True:
         try:
             client, _ = listener.accept()
-        except OSError:  # out of files: the next connection waits
+            threading.Thread(target=bridge, args=(client, path), daemon=True).start()
+        except (OSError, RuntimeError):  # out of files, or of threads: the next one waits
             time.sleep(0.05)
-            continue
-        threading.Thread(target=bridge, args=(client, path), daemon=True).start()
 
 
-def prctl(option: int, value: int) -> None:
-    with contextlib.suppress(ImportError):
-        import ctypes
+def prctl(option: int, value: int, argument: Any = None) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), argument, None, None):
+        raise OSError(ctypes.get_errno(), f"prctl {option}")
 
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+def filter_system_calls(program: bytes) -> None:
+    class FilterProgram(ctypes.Structure):  # struct sock_fprog
+        _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+    prctl(
+        PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(FilterProgram(len(program) // 8, program))
+    )
 
 
 def become(uid: int) -> None:
@@ -244,6 +254,8 @@ def main() -> None:
     prctl(PR_SET_DUMPABLE, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     os.umask(0o022)
+    if order["seccomp"]:
+        filter_system_calls(bytes.fromhex(order["seccomp"]))
     threads = [threading.Thread(target=watch_host, daemon=True)]
     if order["socket"]:
         listener = socket.create_server(("127.0.0.1", order["port"]), backlog=128)

@@ -4,6 +4,8 @@ Every command is a bubblewrap of its own over the same folders: nothing has to b
 nothing outlives its command. An ordinary user gets a user namespace. Root does not, because inside one
 it would still be the kernel's user 0, who owns root's files and whose processes RLIMIT_NPROC does not
 count; the supervisor becomes an unprivileged user of its own instead (`AGENT_UIDS`).
+
+Memory is sampled five times a second. Processor time and the sum of all files are not bounded.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from rollout.sandbox import Sandbox, SandboxProvider, SandboxSpec
 from rollout.sandboxes import _layout
 from rollout.sandboxes._folder import Folder, FolderSandbox, order_for, private_folder
 from rollout.sandboxes._process import SUPERVISOR, supervise
+from rollout.sandboxes._seccomp import system_call_filter
 from rollout.types import JsonObject
 
 __all__ = ["Bubblewrap"]
 
+SYSTEM_PYTHON = "/usr/bin/python3"
 USER_INSIDE = 10001
 """The agent's user id where bubblewrap may choose it, that is in a user namespace."""
 
@@ -69,6 +73,7 @@ class Bubblewrap(SandboxProvider):
                     uid=folder.uid if root else 0,
                     socket=_layout.GATEWAY_SOCKET,
                     port=_layout.GATEWAY_PORT,
+                    seccomp=system_call_filter(),
                     own_process_count=root or _counts_by_namespace(),
                 ),
                 host_env={},
@@ -97,7 +102,11 @@ class Bubblewrap(SandboxProvider):
         version = subprocess.run(
             ["bwrap", "--version"], check=False, capture_output=True, text=True
         ).stdout.split()
-        return {"sandbox": self.name, "version": version[-1] if version else ""}
+        return {
+            "sandbox": self.name,
+            "version": version[-1] if version else "",
+            "system_call_filter": bool(system_call_filter()),
+        }
 
 
 def _counts_by_namespace() -> bool:
@@ -164,7 +173,7 @@ def _binds(option: str, mounts: dict[str, str]) -> Iterable[str]:
 
 def _python() -> tuple[str, list[Path]]:
     """An interpreter that is visible inside, and what must be bound for it."""
-    if os.path.exists("/usr/bin/python3"):
-        return "/usr/bin/python3", []
+    if os.path.exists(SYSTEM_PYTHON):
+        return SYSTEM_PYTHON, []
     python, prefix = _layout.host_python()
     return python, [prefix]

@@ -21,6 +21,7 @@ from rollout.sandbox import Limits, Sandbox, SandboxProvider, SandboxSpec
 from rollout.sandboxes import _layout
 from rollout.sandboxes._folder import Folder, FolderSandbox, order_for, private_folder
 from rollout.sandboxes._process import SUPERVISOR, answer_of, supervise
+from rollout.sandboxes._seccomp import system_call_filter
 from rollout.types import JsonObject
 
 __all__ = ["Docker", "image"]
@@ -66,6 +67,7 @@ class Docker(SandboxProvider):
                     spec.limits,
                     socket=_layout.GATEWAY_SOCKET,
                     port=_layout.GATEWAY_PORT,
+                    seccomp=system_call_filter(),  # older profiles of docker let these calls pass
                     container=True,
                 ),
                 host_env=os.environ,
@@ -114,7 +116,8 @@ def _command(spec: SandboxSpec, folder: Folder) -> list[str]:
         **{str(path.absolute()): path.absolute() for path in spec.programs},
     }
     return [
-        *("docker", "run", "--interactive", "--rm", "--network", "none", "--read-only"),
+        *("docker", "run", "--interactive", "--rm", "--pull", "never"),
+        *("--network", "none", "--read-only"),
         *(
             "--label",
             f"{FOLDER_LABEL}={folder.path}",

@@ -3,6 +3,7 @@
 import pytest
 
 from rollout.errors import UsageError
+from rollout.sandboxes import bubblewrap as bubblewrap_module
 from rollout.sandboxes import choose
 from rollout.sandboxes import docker as docker_module
 from rollout.sandboxes.bubblewrap import Bubblewrap
@@ -73,3 +74,11 @@ async def test_a_cache_that_cannot_be_written_names_the_remedy(monkeypatch, tmp_
     if "not installed" in (problem := await Bubblewrap().check()):
         pytest.skip(problem)
     assert "set XDG_CACHE_HOME" in problem
+
+
+async def test_the_hosts_own_python_does_where_the_system_has_none(monkeypatch, tmp_path):
+    provider = Bubblewrap()
+    if problem := await provider.check():
+        pytest.skip(problem)
+    monkeypatch.setattr(bubblewrap_module, "SYSTEM_PYTHON", str(tmp_path / "none"))
+    assert await provider.check() == ""

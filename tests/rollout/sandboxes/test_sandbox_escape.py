@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import platform
 import socket
 from pathlib import Path
 
@@ -189,6 +190,27 @@ true
     zero = "0" * 16
     status = dict(line.split(":\t") for line in text.strip().splitlines())
     assert status == {"NoNewPrivs": "1", "CapEff": zero, "CapPrm": zero, "CapAmb": zero}
+
+
+async def test_what_no_namespace_covers_is_filtered(isolating, gateway):
+    script = """
+import ctypes, json, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def refused(number, *arguments):
+    ctypes.set_errno(0)
+    return libc.syscall(number, *arguments) == -1 and ctypes.get_errno() in (1, 38)
+JOIN_SESSION_KEYRING = 1
+calls = {"keyctl": refused(250, JOIN_SESSION_KEYRING, None), "io_uring": refused(425, 1, None)}
+try:
+    socket.socket(socket.AF_VSOCK).connect((2, 1024))
+except OSError as error:
+    calls["vsock"] = error.errno in (1, 97)
+print(json.dumps(calls))
+"""
+    if platform.machine() != "x86_64":
+        pytest.skip("the numbers are those of x86-64")
+    async with isolating.open(gateway.spec()) as sandbox:
+        assert await inside(sandbox, script) == dict.fromkeys(("keyctl", "io_uring", "vsock"), True)
 
 
 async def test_no_open_file_of_the_host_comes_along(isolating, gateway, tmp_path):
