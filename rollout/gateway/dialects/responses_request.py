@@ -91,7 +91,8 @@ def _add(item: JsonObject, where: str, history: History, names: ToolNames) -> No
         case "message":
             _message(item, where, history)
         case "reasoning":
-            history.assistant(reasoning=_thoughts(item, where))
+            if thoughts := _thoughts(item, where):
+                history.assistant(reasoning=thoughts)
         case "function_call":
             arguments = need(item, "arguments", str, where)
             history.assistant(calls=[_call(item, arguments, where, names)])

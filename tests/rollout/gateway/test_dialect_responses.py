@@ -151,9 +151,7 @@ def test_what_was_said_in_several_items_is_one_message():
 
 def test_encrypted_reasoning_of_others_is_left_out():
     item = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"}
-    assert said(item, {"role": "assistant", "content": "hi"}) == [
-        {"role": "assistant", "content": "hi"}
-    ]
+    assert said(item, {"role": "user", "content": "hi"}) == [{"role": "user", "content": "hi"}]
 
 
 def test_a_refusal_is_kept_apart():
