@@ -17,14 +17,17 @@ import asyncio
 import json
 import os
 import random
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from rich.console import Console
 from rich.table import Table
@@ -58,9 +61,14 @@ def request_body(number: int) -> bytes:
 def reply_body() -> bytes:
     """What vLLM answers with `return_token_ids` and `logprobs`: about 43 KB."""
     draw = random.Random(0)
-    tokens = [f"tok{n}" for n in range(200)]
+    tokens = [f"t{n}" for n in range(200)]
     logprobs = [
-        {"token": token, "logprob": -draw.random(), "bytes": list(token.encode())}
+        {
+            "token": token,
+            "logprob": -draw.random(),
+            "bytes": list(token.encode()),
+            "top_logprobs": [],
+        }
         for token in tokens
     ]
     choice = {
@@ -69,7 +77,7 @@ def reply_body() -> bytes:
         "logprobs": {"content": logprobs},
         "finish_reason": "stop",
         "stop_reason": None,
-        "token_ids": [draw.randrange(150_000) for _ in tokens],
+        "token_ids": [draw.randrange(60_000) for _ in tokens],
     }
     return json.dumps(
         {
@@ -80,7 +88,7 @@ def reply_body() -> bytes:
             "choices": [choice],
             "usage": {"prompt_tokens": 4000, "completion_tokens": 200, "total_tokens": 4200},
             "prompt_logprobs": None,
-            "prompt_token_ids": [draw.randrange(150_000) for _ in range(4000)],
+            "prompt_token_ids": [draw.randrange(60_000) for _ in range(4000)],
             "kv_transfer_params": None,
         },
         separators=(",", ":"),
@@ -127,8 +135,8 @@ async def call(connection: Any, target: Target, body: bytes) -> bytes:
     headers = {"Host": "127.0.0.1", **target.headers}
     writer.write(message(f"POST {target.path} HTTP/1.1", body, headers))
     status, reply = await read_message(reader)
-    if b" 200 " not in status:
-        raise SystemExit(f"{target.path}: {status.decode()} {reply[:500].decode()}")
+    if not status.startswith(b"HTTP/1.1 20"):
+        raise RuntimeError(f"{target.path}: {status.decode()} {reply[:500].decode()}")
     return reply
 
 
@@ -158,9 +166,10 @@ async def serve_ours(upstream: int, calls_per_session: int) -> None:
     """Our gateway: for each line on stdin, seals the last session and prints where the next one is."""
     from rollout.gateway.server import Gateway
     from rollout.gateway.upstreams.openai import OpenAI
+    from rollout.harness import Harness
     from rollout.types import Task, ToolReply
 
-    async def dispatch(name: str, arguments: Any) -> ToolReply:
+    async def dispatch(_name: str, _arguments: Any) -> ToolReply:
         return ToolReply()
 
     server = OpenAI(MODEL, f"http://127.0.0.1:{upstream}/v1")
@@ -181,7 +190,7 @@ async def serve_ours(upstream: int, calls_per_session: int) -> None:
                 seed=0,
                 surface="native",
                 dispatch=dispatch,
-                classify=lambda headers, body: ("main", ""),
+                classify=Harness.classify,
             )
             where = {"port": gateway.port, "token": session.token, "key": session.key}
             print(json.dumps(where), flush=True)
@@ -241,19 +250,50 @@ async def litellm(port: int, options: argparse.Namespace) -> AsyncIterator[Proxy
     own = free_port()
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "config.json")  # YAML's subset
-        config.write_text(json.dumps({"model_list": [entry]}))
+        key = f"sk-{uuid4().hex}"
+        general = {"master_key": key}
+        config.write_text(json.dumps({"model_list": [entry], "general_settings": general}))
         argv = (f"{options.litellm}/bin/litellm", "--config", str(config), "--port", str(own))
         quiet = asyncio.subprocess.DEVNULL
         async with process(
             *argv, "--host", "127.0.0.1", stdout=quiet, stderr=quiet, cwd=folder
         ) as running:
             await listening(own, running)
-            target = Target(own, "/v1/chat/completions", {"Authorization": "Bearer none"})
+            target = Target(own, "/v1/chat/completions", {"Authorization": f"Bearer {key}"})
 
             async def next_session() -> Target:
                 return target
 
             yield Proxy("LiteLLM proxy (records nothing)", running.pid, next_session)
+
+
+@asynccontextmanager
+async def agent_lightning(port: int, options: argparse.Namespace) -> AsyncIterator[Proxy]:
+    """Agent-lightning's server in training mode, one rollout a session; it keeps all calls in memory."""
+    own = free_port()
+    argv = (f"{options.agent_lightning}/bin/agl-server", "host=127.0.0.1", f"port={own}")
+    quiet = asyncio.subprocess.DEVNULL
+    with tempfile.TemporaryDirectory() as folder:
+        async with process(
+            *argv, f"default_proxy.model_name={MODEL}", stdout=quiet, stderr=quiet, cwd=folder
+        ) as running:
+            await listening(own, running)
+            model = {"model": MODEL, "endpoint": f"http://127.0.0.1:{port}/v1"}
+            await post(Target(own, "/api/models"), [model])
+
+            async def next_session() -> Target:
+                rollout = uuid4().hex
+                await post(Target(own, "/api/rollouts"), [{"rollout_id": rollout, "input": {}}])
+                path = f"/proxy/rollout/{rollout}/attempt/0/mode/train/openai/v1/chat/completions"
+                return Target(own, path)
+
+            yield Proxy("agent-lightning server", running.pid, next_session)
+
+
+async def post(target: Target, body: Any) -> None:
+    connection = await asyncio.open_connection("127.0.0.1", target.port)
+    await call(connection, target, json.dumps(body).encode())
+    connection[1].close()
 
 
 async def listening(port: int, running: asyncio.subprocess.Process) -> None:
@@ -267,12 +307,10 @@ async def listening(port: int, running: asyncio.subprocess.Process) -> None:
         else:
             writer.close()
             return
-    raise SystemExit(f"no server came up on port {port}")
+    raise RuntimeError(f"process {running.pid} did not listen on port {port}")
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -336,13 +374,13 @@ async def run_session(proxy: Proxy, bodies: list[bytes], concurrency: int) -> li
         connection[1].close()
         return took
 
-    return sum(await asyncio.gather(*(work() for _ in range(concurrency))), [])
+    return list(chain(*await asyncio.gather(*(work() for _ in range(concurrency)))))
 
 
 async def compare(options: argparse.Namespace) -> list[Result]:
     proxies = [ours]
-    if options.litellm:
-        proxies.append(litellm)
+    proxies += [agent_lightning] if options.agent_lightning else []
+    proxies += [litellm] if options.litellm else []
     results = []
     for open_proxy in proxies:
         async with upstream() as port, open_proxy(port, options) as proxy:
@@ -377,6 +415,7 @@ def main() -> None:
     parser.add_argument(
         "--litellm", metavar="VENV", help="virtual environment with LiteLLM's proxy"
     )
+    parser.add_argument("--agent-lightning", metavar="VENV", help="one with agentlightning")
     parser.add_argument("--serve", choices=("upstream", "ours"), help=argparse.SUPPRESS)
     parser.add_argument("--upstream", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -46,17 +46,23 @@ decode = msgspec.json.Decoder(JsonObject).decode
 class Asked:
     """A model call as it arrived."""
 
-    index: int
     dialect: Dialect
     raw: bytes
     body: JsonObject
     headers: Mapping[str, str]
-    kind: CallKind
-    agent: str
     started: float
     """Unix time."""
     begin: float
     """Monotonic time."""
+
+    @property
+    def streaming(self) -> bool:
+        return self.body.get("stream") is True
+
+    def fingerprint(self) -> bytes:
+        """What two requests share when one is the repetition of the other."""
+        telling = {name: value for name, value in self.body.items() if name not in VOLATILE}
+        return sha256(self.dialect.name.encode() + encode(telling)).digest()
 
 
 @dataclass(frozen=True)
@@ -87,9 +93,13 @@ class ModelProxy:
         if session.sealed:  # while the body was read
             return gone(dialect)
         headers = {name.lower(): value for name, value in request.headers.items()}
-        exchange = self._exchange(session, dialect, raw, body, headers, (started, begin))
+        asked = Asked(dialect, raw, body, headers, started, begin)
+        exchange = self._exchange(session, asked)
         with exchange.waiting():
-            return await self._deliver(request, session, exchange, dialect, body)
+            try:
+                return await self._deliver(request, session, exchange, asked)
+            except ConnectionError:
+                return web.Response()  # to nobody: the harness has hung up
 
     def reject(
         self, request: web.Request, session: Session, dialect: Dialect
@@ -111,76 +121,60 @@ class ModelProxy:
         except (Transient, Refused):
             return await Upstream.count_tokens(self.upstream, chat)
 
-    def _exchange(
-        self,
-        session: Session,
-        dialect: Dialect,
-        raw: bytes,
-        body: JsonObject,
-        headers: Mapping[str, str],
-        arrival: tuple[float, float],
-    ) -> Exchange:
+    def _exchange(self, session: Session, asked: Asked) -> Exchange:
         """The call that a request belongs to: one that its body has made already, or a new one."""
-        key = _fingerprint(dialect, body)
+        key = asked.fingerprint()
         known = session.exchanges.get(key)
-        if known is not None and known.repeats(headers):
+        if known is not None and known.repeats(asked.headers):
             return known
-        kind, agent = _classified(session, headers, body)
-        asked = Asked(session.arrivals, dialect, raw, body, headers, kind, agent, *arrival)
-        session.arrivals += 1
 
         def forget(exchange: Exchange) -> None:
             if session.exchanges.get(key) is exchange:
                 del session.exchanges[key]
 
-        task = session.spawn(self._answer(session, asked))
+        task = session.spawn(self._answer(session, asked, session.arrivals))
+        session.arrivals += 1
         session.exchanges[key] = exchange = Exchange(task, self.grace, forget)
         return exchange
 
-    async def _answer(self, session: Session, asked: Asked) -> Answer:
+    async def _answer(self, session: Session, asked: Asked, index: int) -> Answer:
         """Get a call answered, or hold it for ever when the episode has to end."""
-        counts = asked.kind == "main"
-        limit = session.task.max_turns
-        if counts and limit and session.turns >= limit:
+        draft = _draft(session, asked, index)
+        main, limit = draft.kind == "main", session.task.max_turns
+        if main and limit and session.turns >= limit:
             session.end(Stop("policy", f"turn limit: {limit} model calls"))
         if session.stop.done():
             await _for_ever()
-        session.turns += counts
+        session.turns += main
         try:
-            return await self._forward(session, asked)
+            return Answer(await self._forward(session, asked, draft))
         except Refused as refusal:
-            session.turns -= counts
+            session.turns -= main
             if refusal.code != CONTEXT:
                 session.refused = str(refusal)
-            return Answer(_refused(asked, refusal), refusal)
+            return Answer(_refused(asked, draft, refusal), refusal.with_traceback(None))
         except asyncio.CancelledError:
-            session.turns -= counts
+            session.turns -= main
             raise
         except Exception as error:
             session.end(Stop("model", f"answering a model call: {say(error)}"))
             await _for_ever()
 
-    async def _forward(self, session: Session, asked: Asked) -> Answer:
+    async def _forward(self, session: Session, asked: Asked, draft: Call) -> Call:
         request, finish = self._request(session, asked)
         tries = Tries(session, self.retry)
         begin = time.monotonic()
         with session.model_wait.waiting():
             reply = await tries.ask(self.upstream, request)
         waited = time.monotonic() - begin
-        body = finish(reply)
         spoken = DIALECTS[request.dialect]
-        call = Call(
-            index=asked.index,
-            dialect=asked.dialect.name,
-            kind=asked.kind,
-            request=asked.raw,
-            reply=encode(body),
-            started=asked.started,
+        return msgspec.structs.replace(
+            draft,
+            reply=encode(finish(reply)),
             seconds=time.monotonic() - asked.begin,
             upstream_seconds=waited,
             tries=tries.count,
             model=reply.model,
-            agent=asked.agent,
             usage=reply.usage if reply.usage != Usage() else spoken.usage(reply.body),
             finish=reply.finish or spoken.finish(reply.body),
             prompt_ids=reply.prompt_ids,
@@ -188,7 +182,6 @@ class ModelProxy:
             logprobs=reply.logprobs,
             weights=reply.weights,
         )
-        return Answer(call)
 
     def _request(
         self, session: Session, asked: Asked
@@ -218,28 +211,22 @@ class ModelProxy:
         return request, finish
 
     async def _deliver(
-        self,
-        request: web.Request,
-        session: Session,
-        exchange: Exchange,
-        dialect: Dialect,
-        body: JsonObject,
+        self, request: web.Request, session: Session, exchange: Exchange, asked: Asked
     ) -> web.StreamResponse:
         """Answer one request with the exchange's reply, whole or as a stream."""
-        streaming = body.get("stream") is True
         response: web.StreamResponse | None = None
-        if not await exchange.ready(self.keep_alive if streaming else None):
-            response = await self._keep_alive(request, exchange, dialect, body)
+        if not await exchange.ready(self.keep_alive if asked.streaming else None):
+            response = await self._keep_alive(request, exchange, asked)
         if exchange.task.cancelled() or session.sealed:
-            return response or gone(dialect)
+            return response or gone(asked.dialect)
         answer = exchange.task.result()
         if not exchange.recorded:
             exchange.recorded = True
             session.record(answer.call)
         if response is not None:
-            await response.write(events(dialect, body, answer))
+            await response.write(events(asked.dialect, asked.body, answer))
         else:
-            response = whole(dialect, body, answer)
+            response = whole(asked.dialect, asked.body, answer)
             await response.prepare(request)
         await response.write_eof()
         if request.transport is not None and not request.transport.is_closing():
@@ -247,9 +234,10 @@ class ModelProxy:
         return response
 
     async def _keep_alive(
-        self, request: web.Request, exchange: Exchange, dialect: Dialect, body: JsonObject
+        self, request: web.Request, exchange: Exchange, asked: Asked
     ) -> web.StreamResponse:
         """Open the stream and keep its idle timer quiet until the answer is there."""
+        dialect, body = asked.dialect, asked.body
         response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         await response.write(dialect.opening(body) + dialect.keep_alive(body))
@@ -300,33 +288,32 @@ class Tries:
         return reply
 
 
-def _classified(
-    session: Session, headers: Mapping[str, str], body: JsonObject
-) -> tuple[CallKind, str]:
+def _draft(session: Session, asked: Asked, index: int) -> Call:
+    """The record of a call as far as it is known on arrival."""
+    kind: CallKind = "main"
+    agent = ""
     try:
-        return session.classify(headers, body)
+        kind, agent = session.classify(asked.headers, asked.body)
     except Exception as error:
         session.end(Stop("harness", f"classifying a model call: {say(error)}"))
-        return "main", ""
-
-
-def _fingerprint(dialect: Dialect, body: JsonObject) -> bytes:
-    """What two requests share when one is the repetition of the other."""
-    telling = {name: value for name, value in body.items() if name not in VOLATILE}
-    return sha256(dialect.name.encode() + encode(telling)).digest()
-
-
-def _refused(asked: Asked, refusal: Refused) -> Call:
     return Call(
-        index=asked.index,
+        index=index,
         dialect=asked.dialect.name,
-        kind=asked.kind,
+        kind=kind,
         request=asked.raw,
-        reply=encode(asked.dialect.error(refusal.status, str(refusal), refusal.code)),
-        status=refusal.status,
+        reply=b"",
         started=asked.started,
+        agent=agent,
+    )
+
+
+def _refused(asked: Asked, draft: Call, refusal: Refused) -> Call:
+    error = asked.dialect.error(refusal.status, str(refusal), refusal.code)
+    return msgspec.structs.replace(
+        draft,
+        reply=encode(error),
+        status=refusal.status,
         seconds=time.monotonic() - asked.begin,
-        agent=asked.agent,
     )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import aiohttp
 import msgspec
@@ -51,8 +51,8 @@ class OpenAI(Upstream):
         self.base_url = base_url.rstrip("/")
         self._key = key
         self._client: aiohttp.ClientSession | None = None
-        self._capture: bool | None = False
-        """None: to be asked for, not yet seen to work."""
+        self._tokens: Literal["no", "try", "yes"] = "no"
+        """Whether calls ask for the tokens behind the reply."""
 
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:
@@ -71,7 +71,7 @@ class OpenAI(Upstream):
         window = next((entry[k] for k in WINDOW_FIELDS if isinstance(entry.get(k), int)), 0)
         self.context_window = window or self.context_window
         if entry.get("owned_by") in TOKEN_SERVERS:
-            self._capture = None
+            self._tokens = "try"
         else:
             spoken = {name for name in REPLY_FIELD if await self._speaks(name)}
             self.dialects = frozenset({"chat", *spoken})
@@ -116,7 +116,7 @@ class OpenAI(Upstream):
             payload, headers = await self._post(url, body)
             return _foreign(payload, headers, REPLY_FIELD[dialect])
         wanted = bool(body.get("logprobs"))
-        if self._capture is False:
+        if self._tokens == "no":
             payload, headers = await self._post(url, body)
         else:
             payload, headers = await self._post_capturing(url, body)
@@ -127,12 +127,12 @@ class OpenAI(Upstream):
         try:
             answer = await self._post(url, body | CAPTURE)
         except Refused as refusal:
-            if self._capture or refusal.code == CONTEXT:
+            if self._tokens == "yes" or refusal.code == CONTEXT:
                 raise
             answer = await self._post(url, body)
-            self._capture = False
+            self._tokens = "no"
         else:
-            self._capture = True
+            self._tokens = "yes"
         return answer
 
     async def _post(self, url: str, body: JsonObject) -> tuple[bytes, Mapping[str, str]]:

@@ -276,6 +276,13 @@ async def test_screenshots_pass():
     assert server.requests[0].body["messages"] == body["messages"]
 
 
+async def test_a_body_that_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("rollout.gateway.server.BODY_LIMIT", 1000)
+    async with ScriptedServer() as server, episode(server) as client:
+        assert (await client.ask(said("x" * 2000)))[0] == 413
+        assert client.session.calls == []
+
+
 async def test_tool_calls_pass():
     async with ScriptedServer() as server, episode(server) as client:
         server.queue(tool_call("send", {"to": "ä"}))
