@@ -145,6 +145,8 @@ async def grade_trace(
     try:
         with boundary(EnvironmentFault, "grading"):
             grade = await environment.grade(task, trace, judge)
+            if not 0.0 <= grade.score <= 1.0:
+                raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
     except Blocked as error:
         return Verdict(Outcome.BLOCKED, cause=error.cause, reason=str(error))
     except JudgeError as error:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rollout.errors import UsageError
+from rollout.processes import spawn
 
 __all__ = ["Program"]
 
@@ -34,7 +35,7 @@ class Program:
     async def find(self, named: str = "") -> tuple[str, str]:
         """Absolute path and version. Raises UsageError when there is none, or it does not start."""
         path = self._locate(named)
-        process = await asyncio.create_subprocess_exec(
+        process = await spawn(
             path,
             self.version_argument,
             stdin=asyncio.subprocess.DEVNULL,

@@ -48,7 +48,7 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
             sys.exit(0)
         sys.exit(asyncio.run(_main(suite, options, tasks, screen)))
     except UsageError as error:
-        _complain(screen, str(error))
+        _complain(screen, f"error: {error}")
         sys.exit(USAGE)
 
 

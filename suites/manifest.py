@@ -68,7 +68,7 @@ def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setu
         context_window=gateway.upstream.context_window,
         max_output=gateway.max_output,
         environment=setup.environment.fingerprint(),
-        sandbox=setup.sandboxes.fingerprint(),
+        sandbox={**setup.sandboxes.fingerprint(), "limits": dataclasses.asdict(setup.limits)},
         judge=setup.judge.fingerprint() if setup.judge else {},
         retries={"calls": retry},
         seed=options.seed,

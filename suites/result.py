@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -101,10 +102,20 @@ def summarise_run(
 
 def print_result(console: Console, result: Result) -> None:
     """The table, what was not clean and why, and where everything was written."""
+    console.print(f"\n{result.suite}, harness {result.harness}, model {result.model}", style="bold")
     console.print(_table(result))
+    k = result.k
+    _say(console, f"pass^{k}: all {k} attempts pass (95 % interval over tasks); pass@{k}: any does")
+    if result.overall.graded < result.overall.attempted:
+        figures = [
+            f"{name} {e.value:.1%} [{e.low:.0%}, {e.high:.0%}]"
+            for name, e in result.overall.pessimistic.named(k).items()
+            if e
+        ]
+        _say(console, "counting attempts without a grade as failed: " + ", ".join(figures))
     _print_unclean(console, result)
     for what, path in result.paths.items():
-        console.print(f"{what + ':':<10} {path}", soft_wrap=True, highlight=False)
+        _say(console, f"{what + ':':<10} {path}")
 
 
 def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
@@ -124,32 +135,18 @@ def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
 
 
 def _table(result: Result) -> Table:
-    table = Table(
-        title=f"{result.suite} · harness {result.harness} · model {result.model}",
-        title_justify="left",
-        caption=(
-            "95 % intervals over tasks; pass^k: all k attempts pass, pass@k: any does. "
-            f"k = {result.k}"
-        ),
-        caption_justify="left",
-    )
+    """Fits 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("category", no_wrap=True)
     k = result.k
-    for name in dict.fromkeys((f"pass^{k}", f"pass@{k}", "pass@1")):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("graded", "calls", "tokens", "seconds"):
+    rates = (f"pass^{k}", "95 %", f"pass@{k}", "pass@1") if k > 1 else ("pass@1", "95 %")
+    for name in (*rates, "graded", "calls", "tokens", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     if len(result.by_category) > 1:
         for name, metrics in result.by_category.items():
             table.add_row(*_row(result, name or "(none)", metrics, name))
         table.add_section()
     table.add_row(*_row(result, "all", result.overall, None), style="bold")
-    if result.overall.graded < result.overall.attempted:
-        table.add_row(
-            "all, ungraded = failed",
-            *_cells(dict(result.overall.pessimistic.named(k))),
-            style="dim",
-        )
     return table
 
 
@@ -160,9 +157,13 @@ def _row(result: Result, label: str, metrics: Metrics, category: str | None) -> 
         if category is None or result.categories.get(episode.task_id, "") == category
     ]
     usage = sum((episode.usage for episode in episodes), Usage())
+    rates = metrics.rates
+    shown = [_percent(rates.pass_hat_k), _interval(rates.pass_hat_k)]
+    if result.k > 1:
+        shown += [_percent(rates.pass_at_k), _percent(rates.pass_at_1)]
     return [
         label,
-        *_cells(dict(metrics.rates.named(result.k))),
+        *shown,
         f"{metrics.graded}/{metrics.attempted}",
         str(sum(episode.calls for episode in episodes)),
         _thousands(usage.prompt + usage.completion),
@@ -170,8 +171,16 @@ def _row(result: Result, label: str, metrics: Metrics, category: str | None) -> 
     ]
 
 
-def _cells(estimates: Mapping[str, Estimate | None]) -> list[str]:
-    return [f"{e.value:.1%} [{e.low:.0%}, {e.high:.0%}]" if e else "-" for e in estimates.values()]
+def _percent(estimate: Estimate | None) -> str:
+    return f"{estimate.value:.1%}" if estimate else "-"
+
+
+def _interval(estimate: Estimate | None) -> str:
+    return f"{100 * estimate.low:.0f}-{100 * estimate.high:.0f}" if estimate else "-"
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _thousands(tokens: int) -> str:
@@ -192,15 +201,14 @@ def _print_unclean(console: Console, result: Result) -> None:
         else:
             console.print(describe(episode), soft_wrap=True)
     for reason, tasks in skipped.items():
-        console.print(f"skipped {len(tasks)} tasks: {reason}", soft_wrap=True, highlight=False)
+        _say(console, f"skipped {len(tasks)} tasks: {reason}")
     if result.overall.incomplete:
         names = ", ".join(result.overall.incomplete[:5])
         more = len(result.overall.incomplete) - 5
-        console.print(
+        _say(
+            console,
             f"fewer than {result.k} graded attempts, so not in pass^{result.k}: {names}"
             + (f" and {more} more" if more > 0 else ""),
-            soft_wrap=True,
-            highlight=False,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -37,7 +36,8 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
             stack.push_async_callback(judged_by.close)
             judge = LLMJudge(judged_by)
             await judged_by.check()
-        provider, _ = await asyncio.gather(sandboxes.choose(options.sandbox), harness.prepare())
+        await harness.prepare()
+        provider = await sandboxes.choose(options.sandbox)
         await upstream.check()
         gateway = await stack.enter_async_context(
             Gateway(upstream, sampling=options.sampling, max_output=options.max_tokens)

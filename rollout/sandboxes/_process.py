@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rollout.errors import SandboxError, boundary
+from rollout.processes import spawn
 from rollout.sandbox import ExecResult
 from rollout.sandboxes._supervisor import MARK
 from rollout.types import JsonObject
@@ -89,7 +90,7 @@ async def run(
 
 async def _start(command: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:
     with boundary(SandboxError, f"starting {command[0]}"):
-        return await asyncio.create_subprocess_exec(
+        return await spawn(
             *command,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -144,7 +145,7 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
 async def answer_of(*command: str) -> tuple[int, str]:
     """Exit code and output (both streams) of a short command on the host; 127 when there is none."""
     try:
-        process = await asyncio.create_subprocess_exec(
+        process = await spawn(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from environments.claw.task import load_tasks
-
 from environments.claw import Claw
+from environments.claw.task import load_tasks
 from rollout.environment import Environment
 from rollout.suite import Suite
 from rollout.types import Task

@@ -95,6 +95,7 @@ async def explode(job: Job) -> str:
         (explode, "", "environment", "on fire"),
         (save_note, "open", "environment", "no paper"),
         (save_note, "grade", "environment", "no red pen"),
+        (save_note, "score", "environment", "the score nan is not in [0, 1]"),
     ],
 )
 async def test_an_infrastructure_error_names_its_boundary(

@@ -88,6 +88,8 @@ class Notes(Environment):
             raise EnvironmentFault("no red pen")
         if self.broken == "judge":
             raise JudgeError("the judge is asleep")
+        if self.broken == "score":
+            return Grade(score=float("nan"), passed=False)
         passed = task.id in trace.world["notes"]
         return Grade(score=float(passed), passed=passed, notes=() if passed else ("no note",))
 

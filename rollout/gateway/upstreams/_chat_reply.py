@@ -1,6 +1,7 @@
 """Reading a chat-completions reply: the part that harnesses get, and the tokens behind it.
 
-Only the fields named here survive, because strict clients reject a server's own additions.
+Only the fields named here survive, because strict clients reject a server's own additions. Token ids are
+read as vLLM 0.32 and SGLang 0.5 answer to `return_token_ids`.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ class Choice(msgspec.Struct):
     finish_reason: str | None = None
     logprobs: msgspec.Raw = msgspec.Raw(b"null")
     token_ids: list[int] | None = None
+    """vLLM's name."""
+    prompt_token_ids: list[int] | None = None
+    response_token_ids: list[int] | None = None
+    """SGLang's names."""
 
 
 class Reply(msgspec.Struct):
-    """Token ids as vLLM names them (docs.vllm.ai, `return_token_ids`)."""
-
     choices: Annotated[list[Choice], msgspec.Meta(min_length=1)]
     id: Any = ""
     created: Any = 0
@@ -54,6 +57,7 @@ class Reply(msgspec.Struct):
     system_fingerprint: Any = None
     service_tier: Any = None
     prompt_token_ids: list[int] | None = None
+    """vLLM's name."""
     weight_version: Any = None
     metadata: Any = None
 
@@ -73,14 +77,14 @@ def read_chat_reply(
     first = reply.choices[0]
     if first.finish_reason in ("abort", "error"):
         raise Transient(f"generation ended with {first.finish_reason!r}")
-    response_ids = first.token_ids or []
+    prompt_ids, response_ids = _token_ids(reply)
     sampled = _logprobs(first)
     return ModelReply(
         body=_body(reply, keep_logprobs),
-        usage=_usage(reply),
+        usage=_usage(reply.usage or {}, prompt_ids, response_ids),
         finish=_finish(first),
         model=reply.model,
-        prompt_ids=_int32(reply.prompt_token_ids or ()),
+        prompt_ids=_int32(prompt_ids),
         response_ids=_int32(response_ids),
         # One that has no partner would shift all that follow it: none is better.
         logprobs=array("f", sampled).tobytes() if len(sampled) == len(response_ids) else b"",
@@ -135,12 +139,17 @@ def _finish(choice: Choice) -> str:
     return "tool_calls" if finish == "stop" and choice.message.tool_calls else finish
 
 
-def _usage(reply: Reply) -> Usage:
+def _token_ids(reply: Reply) -> tuple[Sequence[int], Sequence[int]]:
+    first = reply.choices[0]
+    prompt_ids = reply.prompt_token_ids or first.prompt_token_ids or ()
+    return prompt_ids, first.token_ids or first.response_token_ids or ()
+
+
+def _usage(told: JsonObject, prompt_ids: Sequence[int], response_ids: Sequence[int]) -> Usage:
     """As the server counted; its ids are counted where it did not."""
-    told = reply.usage or {}
     return Usage(
-        prompt=told.get("prompt_tokens") or len(reply.prompt_token_ids or ()),
-        completion=told.get("completion_tokens") or len(reply.choices[0].token_ids or ()),
+        prompt=told.get("prompt_tokens") or len(prompt_ids),
+        completion=told.get("completion_tokens") or len(response_ids),
     )
 
 

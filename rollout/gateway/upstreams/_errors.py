@@ -18,7 +18,7 @@ CONTEXT = "context_length_exceeded"
 TRANSIENT = frozenset({408, 409, 425, 429})
 
 OVERFLOW = re.compile(
-    r"context[ _](?:length|window|size|limit)|maximum (?:input|sequence) length|prompt is too long",
+    r"context[ _](?:length|window|size|limit)|maximum (?:input|model|sequence) length|prompt is too long",
     re.IGNORECASE,
 )
 """How OpenAI, Anthropic, vLLM, SGLang and llama.cpp say that a request does not fit."""

@@ -19,7 +19,7 @@ import msgspec
 from rollout.errors import UsageError
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
 from rollout.gateway.upstreams._conversation import Conversation, Unreadable, documented
-from rollout.gateway.upstreams.script import next_action
+from rollout.gateway.upstreams._script import next_action
 from rollout.types import JsonObject, Solution, Step, Task, Usage
 
 __all__ = ["Reference"]

@@ -21,6 +21,7 @@ import aiohttp
 
 from rollout.errors import UsageError
 from rollout.gateway.upstreams.openai import OpenAI
+from rollout.processes import spawn
 
 __all__ = ["VLLM"]
 
@@ -82,7 +83,7 @@ class VLLM(OpenAI):
         """Start the server with its output in a file: a pipe that nobody reads would block it."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         try:
-            return await asyncio.create_subprocess_exec(
+            return await spawn(
                 *argv,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=self._log,

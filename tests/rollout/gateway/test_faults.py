@@ -187,6 +187,14 @@ OVERFLOWS = {
     "SGLang": "Requested token count exceeds the model's maximum context length of 4096 tokens. You"
     " requested a total of 9500 tokens: 9000 tokens from the input messages and 500 tokens for the"
     " completion.",
+    "vLLM 0.32, prompt alone": "This model's maximum context length is 4096 tokens. However, your"
+    " prompt contains at least 4097 input tokens, which exceeds this limit even without any output"
+    " tokens. Please reduce the length of the input prompt.",
+    "vLLM 0.32, characters": "This model's maximum context length is 4096 tokens. However, your"
+    " prompt contains 99999 characters (more than 32768 characters, which is the upper bound for"
+    " 4000 input tokens). Please reduce the length of the input prompt.",
+    "vLLM 0.32, engine": "The decoder prompt (length 9000) is longer than the maximum model length"
+    " of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens.",
     "SGLang, prompt alone": "The input (9000 tokens) is longer than the model's context length"
     " (4096 tokens).",
     "llama.cpp": "the request exceeds the available context size, try increasing it",

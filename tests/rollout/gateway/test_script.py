@@ -2,7 +2,7 @@
 
 import pytest
 
-from rollout.gateway.upstreams.script import failed, next_action, play, resolve
+from rollout.gateway.upstreams._script import failed, next_action, play, resolve
 from rollout.types import Solution, Step, ToolReply
 
 

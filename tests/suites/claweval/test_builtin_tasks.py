@@ -14,7 +14,7 @@ import pytest
 import suites.claweval
 from environments.claw import Claw
 from environments.claw.task import ClawTask, load_task
-from rollout.gateway.upstreams.script import play
+from rollout.gateway.upstreams._script import play
 from rollout.types import Grade, Solution, ToolCall, ToolReply, Trace
 
 FOLDERS = sorted(

@@ -130,6 +130,18 @@ def test_only_what_clients_know_survives():
     assert kept.body["choices"][0]["logprobs"] == body["choices"][0]["logprobs"]
 
 
+def test_tokens_as_sglang_names_them():
+    message = {"role": "assistant", "content": "hi", "reasoning_content": None}
+    ids = {"prompt_token_ids": [1, 2], "response_token_ids": [3]}
+    logprobs = {"content": [{"token": "t", "logprob": -1.5, "bytes": [], "top_logprobs": []}]}
+    choice = {"index": 0, "message": message, "logprobs": logprobs, "finish_reason": "stop"}
+    reply = read({"id": "1", "model": "m", "choices": [choice | ids | {"matched_stop": 7}]})
+    assert np.frombuffer(reply.prompt_ids, "<i4").tolist() == [1, 2]
+    assert np.frombuffer(reply.response_ids, "<i4").tolist() == [3]
+    assert np.frombuffer(reply.logprobs, "<f4").tolist() == [-1.5]
+    assert "matched_stop" not in reply.body["choices"][0]
+
+
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_reasoning_under_either_name(field):
     message = {"content": "a", field: "because"}

@@ -1,0 +1,229 @@
+"""The shared command line: what it prints, what it writes, how it ends."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.toys import Notes, note_task
+
+from rollout.environment import Environment
+from rollout.manifest import Manifest
+from rollout.store import EpisodeStore
+from rollout.suite import Suite
+from rollout.types import Outcome, Task
+from suites.main import main
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Toy(Suite):
+    name = "toy"
+    title = "Toy: save a note"
+
+    def environment(self) -> Environment:
+        return Notes()
+
+    def tasks(self, data: Path | None) -> list[Task]:
+        skipped = note_task("later", skip="needs a key", category="other")
+        return [*(note_task(name, category="notes") for name in ("milk", "bread")), skipped]
+
+
+def run(*argv: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(Toy(), [*argv, "--sandbox", "local"])
+    code = ended.value.code
+    assert isinstance(code, int)
+    return code
+
+
+def test_a_run_ends_with_a_table_and_everything_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run("--out", str(out)) == 0
+    text = capsys.readouterr()
+    assert "pass^3" in text.out
+    assert "reference policy (no LLM)" in text.out
+    assert "skipped 1 tasks: needs a key" in text.out
+    assert "milk#0 passed 1.00" in text.err
+    assert {path.name for path in out.iterdir()} >= {
+        "manifest.json",
+        "episodes.jsonl",
+        "traces.zst",
+        "summary.json",
+        "inspect.eval",
+    }
+    manifest = Manifest.read(out)
+    assert manifest.harness["name"] == "react"
+    assert set(manifest.first_sent) == {"milk", "bread"}
+
+
+def test_json_is_all_that_stdout_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--out", str(tmp_path / "run"), "--json", "--quiet", "--tasks", "milk") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["suite"] == "toy"
+    assert result["harness"] == "react"
+    assert result["metrics"]["pass^3"]["value"] == 1.0
+    assert set(result["metrics"]["pass^3"]) == {"value", "low", "high", "n"}
+    assert set(result["metrics"]) == {"pass^3", "pass@3", "pass@1"}
+    assert result["outcomes"] == {"passed": 3}
+    assert [task["id"] for task in result["tasks"]] == ["milk"]
+    assert result == json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_the_model_that_always_errs_fails_every_attempt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "noisy-reference:p=0"
+    assert run("--model", model, "--out", str(tmp_path / "run"), "--json", "--quiet") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["metrics"]["pass@1"]["value"] == 0.0
+    assert result["outcomes"] == {"failed": 6, "skipped": 3}
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--harness", "codec"], "unknown harness 'codec': did you mean 'codex'?"),
+        (["--model", "referense"], "did you mean 'reference'?"),
+        (["--model", "noisy-reference:p=2"], "p"),
+        (["--harness-program", "/nowhere/codex", "--harness", "codex"], "no such executable"),
+        (["--tools", "telepathy"], "--tools"),
+        (["--harness", "codex", "--tools", "native"], "takes --tools mcp, skill"),
+        (["--attempts", "0"], "--attempts"),
+        (["--concurrency", "many"], "--concurrency"),
+        (["--tasks", "cheese"], "no task 'cheese'"),
+        (["--tasks", "tag:cheese"], "no task has that tag"),
+        (["--sandbox", "balloon"], "unknown"),
+        (["--resume"], "--resume needs the run's folder"),
+        (["--frobnicate"], "--frobnicate"),
+        (["--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"], "127.0.0.1:9"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_mistake_costs_one_line_and_exit_code_2(
+    argv: list[str],
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(Toy(), argv)
+    assert ended.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    [line] = captured.err.strip().splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_resume_runs_nothing_twice_and_refuses_other_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    assert run("--out", out) == 0
+    lines = (tmp_path / "run" / "episodes.jsonl").read_text()
+    assert run("--out", out) == 2
+    assert "holds a run already" in capsys.readouterr().err
+    assert run("--out", out, "--resume", "--seed", "5") == 2
+    assert "seed: 0 -> 5" in capsys.readouterr().err
+    assert run("--out", out, "--resume") == 0
+    assert (tmp_path / "run" / "episodes.jsonl").read_text() == lines
+    assert "pass^3" in capsys.readouterr().out
+
+
+def test_list_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list") == 0
+    listing = capsys.readouterr().out
+    assert "milk" in listing
+    assert "skipped: needs a key" in listing
+    assert run("--help") == 0
+    assert "noisy-reference:p=0.8" in capsys.readouterr().out
+
+
+SLOW_RUN = [
+    *(sys.executable, "-m", "suites.claweval", "--tasks", "12", "--attempts", "4"),
+    *("--sandbox", "local", "--concurrency", "4"),
+]
+
+
+def start(out: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*SLOW_RUN, "--out", str(out), *more],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+def stored(out: Path) -> int:
+    path = out / "episodes.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def wait_for(out: Path, episodes: int, process: subprocess.Popen[str]) -> None:
+    while stored(out) < episodes and process.poll() is None:
+        time.sleep(0.005)
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start(out)
+    wait_for(out, 3, process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert f"--out {out} --resume" in err
+    assert "Traceback" not in err
+    resumed = start(out, "--resume", "--quiet")
+    resumed.communicate(timeout=120)
+    assert resumed.returncode == 0
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Twenty times in one run: killed when a random number of further episodes is stored."""
+    chance = random.Random(9)
+    out = tmp_path / "run"
+    before: dict[str, Any] = {}
+    for kill in range(20):
+        process = start(out, *(["--resume"] if kill else []))
+        wait_for(out, stored(out) + chance.randrange(1, 3), process)
+        time.sleep(chance.uniform(0, 0.02))
+        process.kill()
+        process.communicate()
+        now = {
+            line["id"]: line
+            for line in map(msgspec.json.decode, _whole_lines(out / "episodes.jsonl"))
+        }
+        assert before.items() <= now.items()
+        before = now
+    last = start(out, "--resume", "--json", "--quiet")
+    text, err = last.communicate(timeout=120)
+    assert last.returncode == 0, err
+    with EpisodeStore.read(out) as store:
+        episodes = store.episodes()
+        assert all(store.trace(episode).calls for episode in episodes)
+    assert max(Counter((e.task_id, e.attempt) for e in episodes).values()) == 1
+    assert len(episodes) == 48
+    assert {episode.outcome for episode in episodes} == {Outcome.PASSED}
+    assert before.keys() <= {episode.id for episode in episodes}
+    assert json.loads(text)["outcomes"] == {"passed": 48}
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    return path.read_bytes().split(b"\n")[:-1]
