@@ -276,7 +276,8 @@ def _infrastructure(ending: _Ending) -> tuple[str, str] | None:
     stop = session.stop.result() if session.stop.done() else None
     if stop is not None and stop.cause != "policy":
         return stop.cause, stop.reason
-    if session.refused and (ending.error is not None or not session.calls):
+    answered = any(call.status == 200 for call in session.calls)
+    if session.refused and (ending.error is not None or not answered):
         return "model", f"the model server refused a call: {session.refused}"
     if ending.timed_out and session.fruitless_seconds > FRUITLESS_SHARE * ending.timed_out:
         waited = f"{session.fruitless_seconds:.0f} s of {ending.timed_out:.0f} s"

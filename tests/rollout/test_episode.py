@@ -149,6 +149,16 @@ async def test_a_refusal_behind_a_crash_is_the_models() -> None:
     assert "bad model name" in episode.reason
 
 
+async def test_a_harness_that_was_only_refused_did_not_fail_by_its_policy() -> None:
+    async def shrug(job: Job) -> str:
+        status, _ = await ask(job)
+        return f"the model said {status}"
+
+    async with setup(shrug, upstream=Fake(Refused("bad model name", 404))) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+
+
 async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -> None:
     async def dawdle(job: Job) -> str:
         await save_note(job)
