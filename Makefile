@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install images demo test check
+PROGRAMS := $(patsubst %/package.json,%/node_modules/.package-lock.json,$(wildcard programs/*/package.json))
+
+.PHONY: install harnesses images demo test check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -14,6 +16,12 @@ $(VENV)/.installed: pyproject.toml
 
 node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-progress
+
+# Every further harness that npm has: 1.3 GB. The demo needs Codex alone.
+harnesses: install $(PROGRAMS)
+
+programs/%/node_modules/.package-lock.json: programs/%/package.json programs/%/package-lock.json
+	npm ci --no-progress --prefix programs/$*
 
 images: install
 	$(BIN)/python -m rollout.sandboxes.docker
