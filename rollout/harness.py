@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rollout.errors import HarnessError
+from rollout.plugins import unknown
 from rollout.programs import Program
 from rollout.sandbox import ExecResult, Sandbox
 from rollout.types import CallKind, DialectName, JsonObject, ToolReply, ToolSpec, ToolSurface
@@ -102,7 +103,16 @@ class Harness(ABC):
     program: ClassVar[Program | None] = None
     """The executable it needs; None for an in-process loop, which also needs no sandbox."""
 
-    def __init__(self, program: str = "") -> None:
+    presets: ClassVar[Mapping[str, JsonObject]] = {"default": {}}
+    """Named options that change how the agent behaves; `default` is what its users deploy."""
+
+    def __init__(self, program: str = "", preset: str = "default") -> None:
+        """Raises UsageError for a preset that there is not."""
+        if preset not in self.presets:
+            name = type(self).__module__.rpartition(".")[2]
+            raise unknown(f"preset of harness {name}", preset, self.presets)
+        self.preset = preset
+        self.options = self.presets[preset]
         self.executable = program
         """Path of the program, once `prepare()` has found it."""
         self.version = ""

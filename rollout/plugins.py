@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import TypeVar
 
 from rollout.errors import UsageError
 
-__all__ = ["available", "load"]
+__all__ = ["available", "load", "unknown"]
 
 T = TypeVar("T")
 
@@ -40,10 +41,7 @@ def load(package: str, name: str, base: type[T]) -> type[T]:
             raise UsageError(
                 f"{what} {name!r} needs the Python package {error.name!r}: pip install {error.name}"
             ) from error
-        known = available(package)
-        close = get_close_matches(name.replace("-", "_"), known, n=1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        raise UsageError(f"unknown {what} {name!r}: {hint}known: {', '.join(known)}") from None
+        raise unknown(what, name, available(package)) from None
     found = [
         value
         for value in vars(module).values()
@@ -56,3 +54,11 @@ def load(package: str, name: str, base: type[T]) -> type[T]:
         names = ", ".join(value.__name__ for value in found) or "none"
         raise UsageError(f"{path} must define exactly one {base.__name__} subclass; found: {names}")
     return found[0]
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """The error for a name that is none of the known ones, with the one that may be meant."""
+    names = list(known)
+    close = get_close_matches(name.replace("-", "_"), names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return UsageError(f"unknown {what} {name!r}: {hint}known: {', '.join(names)}")

@@ -176,9 +176,8 @@ def _folder(suite: Suite, options: Options) -> Path:
         return options.out
     if options.resume:
         raise UsageError("--resume needs the run's folder: --out runs/NAME --resume")
-    model = re.sub(r"[^\w.=-]+", "-", options.model).strip("-")
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{suite.name}-{options.harness}-{model}-{stamp}"
+    name = re.sub(r"[^\w.=-]+", "-", f"{suite.name}-{options.harness}-{options.model}").strip("-")
+    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def _resume_command(suite: Suite, options: Options, folder: Path) -> str:

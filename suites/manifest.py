@@ -12,10 +12,11 @@ import msgspec
 from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.gateway.tools import skills
+from rollout.harness import Harness
 from rollout.manifest import Manifest, differences
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
-from rollout.types import Group, Task
+from rollout.types import Group, JsonObject, Task
 from suites.options import Options
 
 __all__ = ["claim", "complete"]
@@ -60,7 +61,7 @@ def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setu
     return Manifest(
         suite={"name": suite.name, **suite.fingerprint(options.data)},
         tasks={task.id: task.fingerprint for task in tasks},
-        harness={"name": options.harness, **setup.harness.fingerprint()},
+        harness=_harness(options, setup.harness),
         tools=setup.surface,
         skills=_skills_hash(tasks) if setup.surface == "skill" else "",
         model=gateway.upstream.fingerprint(),
@@ -75,6 +76,12 @@ def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setu
         attempts=options.attempts,
         timeout=options.timeout,
     )
+
+
+def _harness(options: Options, harness: Harness) -> JsonObject:
+    name, _, _ = options.harness.partition(":")
+    chosen = {"preset": harness.preset, "options": dict(harness.options)}
+    return {"name": name, **chosen, **harness.fingerprint()}
 
 
 def _skills_hash(tasks: Sequence[Task]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rollout.errors import UsageError
+from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
 
@@ -77,7 +78,12 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_argument_group("what is run")
-    what.add_argument("--harness", default="react", metavar="NAME", help="react, codex ... (react)")
+    what.add_argument(
+        "--harness",
+        default="react",
+        metavar="NAME[:PRESET]",
+        help=f"{', '.join(available('harness_wrappers'))} (react)",
+    )
     what.add_argument("--model", default="reference", metavar="SPEC", help="see below (reference)")
     what.add_argument("--base-url", default="", metavar="URL", help="address of the model server")
     what.add_argument(

@@ -18,14 +18,14 @@ from rollout.suite import Suite
 from rollout.types import ToolSurface
 from suites.options import Options
 
-__all__ = ["make_upstream", "open_setup"]
+__all__ = ["make_harness", "make_upstream", "open_setup"]
 
 
 @asynccontextmanager
 async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
     """Everything that the episodes of a run share. Raises UsageError for what can't work."""
     environment = suite.environment()
-    harness = load("harness_wrappers", options.harness, Harness)(options.harness_program)
+    harness = make_harness(options.harness, options.harness_program)
     surface = _surface(options, harness, environment)
     async with AsyncExitStack() as stack:
         upstream = make_upstream(options.model, options.base_url)
@@ -51,6 +51,12 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
             judge=judge,
             timeout=options.timeout,
         )
+
+
+def make_harness(spec: str, program: str = "") -> Harness:
+    """`NAME[:PRESET]` -> `harness_wrappers.NAME`."""
+    name, _, preset = spec.partition(":")
+    return load("harness_wrappers", name, Harness)(program, preset or "default")
 
 
 def make_upstream(spec: str, base_url: str) -> Upstream:
