@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 PROGRAMS := $(patsubst %/package.json,%/node_modules/.package-lock.json,$(wildcard programs/*/package.json))
 
-.PHONY: install harnesses images demo test check
+.PHONY: install harnesses images demo test test-slow check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -29,8 +29,12 @@ images: install
 demo: install
 	$(BIN)/python -m suites.claweval --harness codex
 
+# What runs in minutes. `test-slow` adds the heavy programs, Docker, and the long fault tests.
 test: install
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/python -m pytest -n auto -q -m 'not slow and not docker'
+
+test-slow: install harnesses
+	$(BIN)/python -m pytest -n 2 -q -m 'slow or docker'
 
 check: install
 	$(BIN)/ruff check .
