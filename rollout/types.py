@@ -133,6 +133,8 @@ class Task(Record, frozen=True, kw_only=True):
     wrong: tuple[Solution, ...] = ()
     skip: str = ""
     """Why the task can't run here; empty when it can."""
+    judged: bool = False
+    """Whether grading it asks a judge."""
     fingerprint: str = ""
     """SHA-256 over the task's data, graders included."""
 

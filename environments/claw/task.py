@@ -1,7 +1,8 @@
 """Tasks in claw-eval's task.yaml schema: the record, and the loader that names every mistake.
 
-A task is a folder: `task.yaml`, `fixtures/`, and, where the task is ours or yours, `verify.py` (grades an
-attempt) and `solutions.yaml` (a reference solution and wrong ones, as data).
+A task is a folder: `task.yaml`, `fixtures/`, and what grades an attempt: `verify.py` where the task is
+ours or yours, claw-eval's `grader.py`, or the `judge_rubric` in task.yaml. `solutions.yaml` holds a
+reference solution and wrong ones, as data.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from environments.claw.checks import (
 )
 from environments.claw.clock import Clock
 from environments.claw.faults import Fault
+from environments.claw.original.source import asks_judge
 from environments.claw.schema import ServiceEntry, SolutionsFile, TaskFile, explain
 from environments.claw.service import FixtureError, Service
 from rollout.errors import UsageError
-from rollout.types import Record, Task, ToolSpec
+from rollout.types import JsonObject, Record, Task, ToolSpec
 
-__all__ = ["NEEDS_GRADERS", "ClawTask", "Endpoint", "ServiceSpec", "load_task", "load_tasks"]
+__all__ = ["ClawTask", "Endpoint", "ServiceSpec", "load_task", "load_tasks"]
 
-NEEDS_GRADERS = "needs the original graders"
-"""Skip reason of a task that could run here but has no verify.py."""
+NO_CHECKOUT = "its grader.py needs src/claw_eval of claw-eval's repository beside tasks/"
+NO_GRADER = "nothing to grade it with: no verify.py, no grader.py, no judge_rubric"
 
 VIDEO = (".mp4", ".mov", ".avi", ".mkv", ".webm")
 
@@ -77,6 +79,10 @@ class ClawTask(Task, frozen=True, kw_only=True):
     """What a judge is told to look at."""
     verify: str = ""
     """Path of verify.py; empty when there is none."""
+    grader: str = ""
+    """Path of claw-eval's grader.py, where there is no verify.py."""
+    checkout: str = ""
+    """The claw-eval repository that the grader belongs to."""
 
 
 def load_tasks(folder: Path) -> list[ClawTask]:
@@ -112,6 +118,8 @@ class _Loader:
         self.absent: list[str] = []
         """What a task without verify.py lacks; it is skipped then: partial data sets are common."""
         self.verify = folder / "verify.py"
+        self.grader = folder / "grader.py"
+        self.checkout = folder.parent.parent
 
     def load(self) -> ClawTask | None:
         """The task; None when its file can't be made sense of. Good only if there are no `problems`."""
@@ -150,10 +158,22 @@ class _Loader:
             clock=data.clock,
             faults=tuple(fault.record() for fault in data.faults),
             rubric=data.judge_rubric,
-            verify=str(self.verify) if self.verify.is_file() else "",
+            **self._grading(data),
             skip=self._skip(data),
             fingerprint=_fingerprint(self.folder),
         )
+
+    def _grading(self, data: TaskFile) -> JsonObject:
+        """Who grades: our verify.py, else claw-eval's grader.py, else a judge with the rubric."""
+        if self.verify.is_file():
+            return {"verify": str(self.verify)}
+        if not self.grader.is_file():
+            return {"judged": bool(data.judge_rubric)}
+        return {
+            "grader": str(self.grader),
+            "checkout": str(self.checkout),
+            "judged": asks_judge(self.grader, self.checkout),
+        }
 
     def _read(self, name: str, model: type[M]) -> M | None:
         """A file of the task; None, and problems, when it is not what it should be."""
@@ -232,7 +252,11 @@ class _Loader:
             return "needs claw-eval's container"
         if self.absent:
             return f"incomplete: {self.absent[0]}"
-        return "" if self.verify.is_file() else NEEDS_GRADERS
+        if self.verify.is_file():
+            return ""
+        if self.grader.is_file():
+            return "" if (self.checkout / "src" / "claw_eval").is_dir() else NO_CHECKOUT
+        return "" if data.judge_rubric else NO_GRADER
 
 
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from environments.claw.task import NEEDS_GRADERS, ClawTask, load_task, load_tasks
+from environments.claw.task import NO_GRADER, ClawTask, load_task, load_tasks
 from rollout.errors import UsageError
 from rollout.types import Step
 
@@ -74,7 +74,7 @@ def test_claw_evals_own_fields_are_optional_and_its_defaults_hold(write_task):
     task = load_task(folder)
     assert (task.timeout, task.max_turns, task.language) == (300.0, 20, "zh")
     assert (task.clock, task.tags, task.reference) == ("", (), None)
-    assert task.skip == NEEDS_GRADERS
+    assert task.skip == NO_GRADER
 
 
 def test_fixture_paths_are_relative_to_the_task_or_to_the_parent_of_tasks(write_task):
@@ -292,8 +292,8 @@ def test_what_cannot_run_here_is_skipped_with_its_reason(write_task, changes, re
 def test_claw_evals_own_tasks_load():
     tasks = load_tasks(DATA / "tasks")
     assert [task.id for task in tasks] == sorted(path.name for path in (DATA / "tasks").iterdir())
-    assert all(task.skip for task in tasks)
-    ready = [task for task in tasks if task.skip == NEEDS_GRADERS]
+    ready = [task for task in tasks if not task.skip]
+    assert all(task.judged for task in ready)
     assert len(ready) > len(tasks) / 2
     for task in ready:
         assert set(task.endpoints) == {tool.name for tool in task.tools}
