@@ -15,6 +15,7 @@ from rollout.types import Grade, JsonObject, Task, ToolReply, ToolSpec, Trace
 
 if TYPE_CHECKING:
     from rollout.judge import Judge
+    from rollout.sandbox import Sandbox
 
 __all__ = ["Environment", "Surface", "World"]
 
@@ -38,8 +39,11 @@ class World(ABC):
         """Answer one tool call. Unknown tools and bad arguments are replies (404, 422), not errors."""
         return ToolReply(status=404, body={"error": f"no tool named {name!r}"})
 
-    async def snapshot(self) -> JsonObject:
-        """The world that the agent left behind, as JSON: all that grading needs to know of it."""
+    async def snapshot(self, sandbox: Sandbox) -> JsonObject:
+        """The world that the agent left behind, as JSON: all that grading needs to know of it.
+
+        The harness has ended and can call nothing any more; its sandbox is still there to look into.
+        """
         return {}
 
 

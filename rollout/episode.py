@@ -1,7 +1,7 @@
 """One episode, from an empty world to a grade. The only place that knows the order of things.
 
     open the world -> open a gateway session -> open the sandbox -> run the harness
-    -> seal the session -> snapshot the world -> grade from the records
+    -> seal the session -> snapshot the world -> close the sandbox -> grade from the records
 
 Whatever goes wrong becomes the episode's outcome; only cancellation is raised.
 """
@@ -172,12 +172,15 @@ async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
             try:
                 async with _opened_sandbox(setup, world.surface) as sandbox:
                     ending.setup_seconds = time.perf_counter() - begin
-                    await _work(setup, task, world.surface, sandbox, ending)
+                    try:
+                        await _work(setup, task, world.surface, sandbox, ending)
+                    finally:
+                        # Sealed before the world is looked at: nothing may change between the two.
+                        setup.gateway.close(session)
+                        with boundary(EnvironmentFault, "taking the snapshot"):
+                            ending.world = await world.snapshot(sandbox)
             finally:
-                # Sealed before the world is looked at: nothing may change between the two.
                 setup.gateway.close(session)
-                with boundary(EnvironmentFault, "taking the snapshot"):
-                    ending.world = await world.snapshot()
     except RolloutError as error:
         ending.error = error
 

@@ -12,6 +12,7 @@ from environments.claw.faults import REFUSALS, Fault, FaultPlan, emptied
 from environments.claw.service import Service, service_class
 from environments.claw.task import ClawTask
 from rollout.environment import Surface, World
+from rollout.sandbox import Sandbox
 from rollout.types import JsonObject, ToolReply
 
 __all__ = ["ClawWorld"]
@@ -71,7 +72,7 @@ class ClawWorld(World):
             return ToolReply(status=reply.status, body=emptied(reply.body))
         return reply
 
-    async def snapshot(self) -> JsonObject:
+    async def snapshot(self, sandbox: Sandbox) -> JsonObject:
         """The audit log of each service, the time, and the faults that were injected."""
         return {
             "audit": {name: service.audit() for name, service in self._services.items()},

@@ -16,6 +16,7 @@ from rollout.gateway.upstreams.reference import Reference
 from rollout.harness import Endpoint, Job
 from rollout.sandbox import ExecResult
 from rollout.sandboxes.bubblewrap import Bubblewrap
+from rollout.sandboxes.docker import Docker
 from rollout.sandboxes.local import Local
 from rollout.types import Outcome, Usage
 
@@ -59,7 +60,11 @@ def ended(code, *events, stderr=b""):
     return ExecResult(exit_code=code, stdout=stdout, stderr=stderr)
 
 
-@pytest.mark.parametrize("sandboxes", [Local, Bubblewrap], indirect=True)
+@pytest.mark.parametrize(
+    "sandboxes",
+    [Local, Bubblewrap, pytest.param(Docker, marks=pytest.mark.docker)],
+    indirect=True,
+)
 @pytest.mark.parametrize("surface", ["mcp", "skill"])
 async def test_the_reference_policy_passes_with_the_real_program(codex, sandboxes, surface):
     if surface == "skill" and not shutil.which("curl"):

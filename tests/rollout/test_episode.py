@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.toys import Acting, Fake, Notes, ask, note_task, save_note
+from support.toys import Acting, Fake, Notes, NotesWorld, ask, note_task, save_note
 
+from rollout.environment import World
 from rollout.episode import Setup, run_episode
 from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import Refused, Transient, Upstream
-from rollout.harness import Job
+from rollout.harness import Finish, Job
+from rollout.sandbox import Sandbox
 from rollout.sandboxes.local import Local
-from rollout.types import Outcome, Usage
+from rollout.types import JsonObject, Outcome, Task, Usage
 
 
 @asynccontextmanager
@@ -210,3 +213,26 @@ async def test_cancelling_an_episode_cancels_the_harness() -> None:
         with pytest.raises(asyncio.CancelledError):
             await episode
     assert ended.is_set()
+
+
+async def test_the_snapshot_is_taken_in_the_open_sandbox_once_the_session_is_sealed() -> None:
+    class Looking(NotesWorld):
+        async def snapshot(self, sandbox: Sandbox) -> JsonObject:
+            printed = await sandbox.exec(("cat", "kept.txt"), env={}, cwd=sandbox.workspace)
+            return {"notes": self.notes, "kept": printed.stdout.decode()}
+
+    class Study(Notes):
+        @asynccontextmanager
+        async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
+            yield Looking(task)
+
+    class Keeping(Acting):
+        async def run(self, job: Job, sandbox: Sandbox) -> Finish:
+            await sandbox.write({f"{sandbox.workspace}/kept.txt": "left behind"})
+            return await super().run(job, sandbox)
+
+    async with setup() as ready:
+        ready = replace(ready, environment=Study(), harness=Keeping(save_note))
+        episode, trace = await run_episode(ready, note_task(), 0)
+    assert trace.world == {"notes": ["milk"], "kept": "left behind"}
+    assert episode.outcome is Outcome.PASSED

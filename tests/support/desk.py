@@ -11,7 +11,7 @@ from rollout.episode import Setup, run_episode
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
 from rollout.harness import Harness
-from rollout.sandbox import SandboxProvider
+from rollout.sandbox import Sandbox, SandboxProvider
 from rollout.types import (
     Episode,
     Grade,
@@ -82,7 +82,7 @@ class DeskWorld(World):
         self.sent.append(arguments)
         return ToolReply(body={"id": len(self.sent)})
 
-    async def snapshot(self) -> JsonObject:
+    async def snapshot(self, sandbox: Sandbox) -> JsonObject:
         return {"sent": self.sent}
 
 

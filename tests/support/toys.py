@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from rollout.environment import Environment, Surface, World
 from rollout.errors import EnvironmentFault, JudgeError
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
 from rollout.harness import Finish, Harness, Job
-from rollout.sandbox import Sandbox
+from rollout.sandbox import ExecResult, Sandbox
 from rollout.types import (
     Grade,
     JsonObject,
@@ -54,6 +54,23 @@ def note_task(name: str = "milk", **fields: Any) -> Task:
     )
 
 
+class NoSandbox(Sandbox):
+    """For worlds that have no business in one."""
+
+    gateway, workspace, home = "", "/workspace", "/home/agent"
+
+    async def write(self, files: Mapping[str, bytes | str]) -> None:
+        raise AssertionError("nothing is to be written")
+
+    async def read(self, path: str) -> bytes | None:
+        raise AssertionError("nothing is to be read")
+
+    async def exec(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None
+    ) -> ExecResult:
+        raise AssertionError("nothing is to be run")
+
+
 class NotesWorld(World):
     def __init__(self, task: Task) -> None:
         self.surface = Surface(prompt=task.prompt, tools=task.tools)
@@ -67,7 +84,7 @@ class NotesWorld(World):
         self.notes.append(arguments["text"])
         return ToolReply(body={"saved": len(self.notes)})
 
-    async def snapshot(self) -> JsonObject:
+    async def snapshot(self, sandbox: Sandbox) -> JsonObject:
         return {"notes": self.notes}
 
 

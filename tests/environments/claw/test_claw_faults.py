@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.toys import NoSandbox
 
 from environments.claw.faults import Fault, FaultPlan, emptied
 from environments.claw.task import load_task
@@ -17,7 +18,7 @@ MAIL = {"to": "a", "subject": "s", "body": "b"}
 async def play(folder: Path, *calls: tuple[str, Any], seed: int = 0) -> tuple[list[ToolReply], Any]:
     world = ClawWorld(load_task(folder), seed)
     replies = [await world.call(name, arguments) for name, arguments in calls]
-    return replies, await world.snapshot()
+    return replies, await world.snapshot(NoSandbox())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from support.toys import NoSandbox
+
 from environments.claw import Claw
 from environments.claw.clock import Clock, parse_time
 from environments.claw.task import load_task
@@ -55,7 +57,7 @@ async def test_a_clock_makes_attempts_the_same_to_the_letter(write_task):
     async def attempt(seed: int) -> Any:
         world = ClawWorld(load_task(folder), seed)
         replies = [await world.call("send_mail", MAIL) for _ in range(20)]
-        return replies, await world.snapshot()
+        return replies, await world.snapshot(NoSandbox())
 
     assert await attempt(1) == await attempt(1)
     assert (await attempt(1))[1]["faults"] != (await attempt(2))[1]["faults"]
@@ -66,7 +68,7 @@ async def test_a_clock_orders_the_calls_and_leaves_fixture_dates_alone(write_tas
     mail = (await world.call("get_mail", {"message_id": "m1"})).body
     await world.call("send_mail", MAIL)
     assert mail["date"] == "2026-03-01T12:00:00Z"
-    left = await world.snapshot()
+    left = await world.snapshot(NoSandbox())
     times = [call["timestamp"] for call in left["audit"]["gmail"]["calls"]]
     assert times == ["2026-03-02T09:00:01+00:00", "2026-03-02T09:00:02+00:00"]
     assert left["now"] == "2026-03-02T09:00:02+00:00"
@@ -92,13 +94,13 @@ async def test_worlds_share_nothing(write_task):
     mail["labels"].append("tampered")
     assert (await first.call("get_mail", {"message_id": "m1"})).body["labels"] == ["inbox"]
     assert (await second.call("get_mail", {"message_id": "m1"})).body["labels"] == ["inbox"]
-    assert (await second.snapshot())["audit"]["gmail"]["sent_messages"] == []
-    assert (await ClawWorld(task, 0).snapshot())["audit"]["gmail"]["calls"] == []
+    assert (await second.snapshot(NoSandbox()))["audit"]["gmail"]["sent_messages"] == []
+    assert (await ClawWorld(task, 0).snapshot(NoSandbox()))["audit"]["gmail"]["calls"] == []
 
 
 async def test_a_snapshot_is_of_its_moment(write_task):
     world = ClawWorld(load_task(write_task(faults=[{"tool": "*", "kind": "empty", "after": 1}])), 0)
-    before = await world.snapshot()
+    before = await world.snapshot(NoSandbox())
     await world.call("send_mail", MAIL)
     await world.call("send_mail", MAIL)
     assert before["audit"]["gmail"]["sent_messages"] == []
@@ -122,5 +124,5 @@ async def test_two_services_answer_under_their_own_names(write_task):
     (folder / "fixtures" / "todo" / "tasks.json").write_text("[]")
     world = ClawWorld(load_task(folder), 0)
     assert (await world.call("list_todos", {})).body == {"tasks": [], "total": 0}
-    audit = (await world.snapshot())["audit"]
+    audit = (await world.snapshot(NoSandbox()))["audit"]
     assert [len(audit[name]["calls"]) for name in ("gmail", "todo_x")] == [0, 1]

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.toys import NoSandbox
 
 import suites.claweval
 from environments.claw import Claw
@@ -55,7 +56,9 @@ async def attempt(task: ClawTask, solution: Solution, seed: int = 0) -> tuple[Gr
             return reply
 
         answer = await play(solution, call)
-        trace = Trace(tool_calls=tuple(calls), answer=answer, world=await world.snapshot())
+        trace = Trace(
+            tool_calls=tuple(calls), answer=answer, world=await world.snapshot(NoSandbox())
+        )
     return await environment.grade(task, trace), trace
 
 
