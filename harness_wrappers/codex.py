@@ -71,6 +71,7 @@ class Codex(Harness):
         name="codex",
         candidates=(f"node_modules/@openai/codex-*/{NATIVE}",),
         install="npm ci (in the project's folder), or npm install -g @openai/codex",
+        package="@openai/codex",
     )
 
     async def prepare(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from rollout.errors import HarnessError
 from rollout.plugins import unknown
-from rollout.programs import Program
+from rollout.programs import SCRIPTS, Found, Program
 from rollout.sandbox import ExecResult, Sandbox
 from rollout.types import CallKind, DialectName, JsonObject, ToolReply, ToolSpec, ToolSurface
 
@@ -115,20 +115,28 @@ class Harness(ABC):
         self.options = self.presets[preset]
         self.executable = program
         """Path of the program, once `prepare()` has found it."""
+        self.runtime = ""
+        """Path of what starts it where it is a script."""
         self.version = ""
 
     async def prepare(self) -> None:
         """Find the program and ask its version. Raises UsageError with the way to install it."""
         if self.program is not None:
-            self.executable, self.version = await self.program.find(self.executable)
+            found = await self.program.find(self.executable)
+            self.executable, self.runtime, self.version = found.path, found.runtime, found.version
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words that start the program, before its arguments."""
+        return Found(self.executable, runtime=self.runtime).command
 
     @property
     def program_folders(self) -> tuple[Path, ...]:
         """Host folders that a sandbox must show, at the same path, for the program to run."""
-        if not self.executable:
-            return ()
-        path = Path(self.executable)
-        return tuple(dict.fromkeys((path.parent, path.resolve().parent)))
+        folders: list[Path] = []
+        for path in map(Path, filter(None, self.command)):
+            folders += (path.parent, _tree(path.resolve()))
+        return tuple(dict.fromkeys(folders))
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         """Work on the job until the harness ends by itself. Raises HarnessError when it crashed."""
@@ -158,3 +166,11 @@ class Harness(ABC):
     def fingerprint(self) -> JsonObject:
         """Program, version and settings, for the manifest."""
         return {"program": self.program.name if self.program else "", "version": self.version}
+
+
+def _tree(path: Path) -> Path:
+    """A program's folder; of a script that npm installed all of `node_modules`, where it finds others."""
+    if path.suffix not in SCRIPTS:
+        return path.parent
+    trees = [parent for parent in path.parents if parent.name == "node_modules"]
+    return trees[-1] if trees else path.parent
