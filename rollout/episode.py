@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from rollout.environment import Environment, Surface, World
 from rollout.errors import (
     Blocked,
@@ -43,7 +45,7 @@ from rollout.types import (
     Usage,
 )
 
-__all__ = ["Setup", "Verdict", "grade_trace", "run_episode"]
+__all__ = ["Setup", "Verdict", "grade_again", "grade_trace", "run_episode"]
 
 FRUITLESS_SHARE = 0.5
 """A timeout is the infrastructure's when more than this share of the limit was fruitless waiting."""
@@ -72,6 +74,7 @@ class Verdict:
     grade: Grade | None = None
     cause: str = ""
     reason: str = ""
+    detail: str = ""
 
 
 @dataclass
@@ -85,6 +88,13 @@ class _Ending:
     """The limit that was reached, seconds; 0 when it was not."""
     setup_seconds: float = 0.0
     world: JsonObject = field(default_factory=dict)
+
+    @property
+    def limit(self) -> str:
+        """The limit other than the clock that ended the attempt, in words."""
+        stop = self.session.stop if self.session else None
+        reason = stop.result().reason if stop is not None and stop.done() else ""
+        return reason or (self.finish.gave_up if self.finish else "")
 
     def trace(self) -> Trace:
         return Trace(
@@ -109,7 +119,8 @@ async def run_episode(
     verdict = _without_grading(task, ending) or await grade_trace(
         setup.environment, task, trace, setup.judge
     )
-    verdict = _limited(verdict, ending)
+    limit = ending.limit
+    verdict = _limited(verdict, ending.timed_out, limit)
     end = time.perf_counter()
     session = ending.session
     episode = Episode(
@@ -121,6 +132,7 @@ async def run_episode(
         outcome=verdict.outcome,
         cause=verdict.cause,
         reason=verdict.reason,
+        detail=verdict.detail,
         grade=verdict.grade,
         calls=len(trace.calls),
         tool_calls=len(trace.tool_calls),
@@ -134,6 +146,8 @@ async def run_episode(
         ),
         started=started,
         exit_code=ending.finish.exit_code if ending.finish else None,
+        timed_out=ending.timed_out,
+        limit=limit,
     )
     return episode, trace
 
@@ -148,13 +162,46 @@ async def grade_trace(
             if not 0.0 <= grade.score <= 1.0:
                 raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
     except Blocked as error:
-        return Verdict(Outcome.BLOCKED, cause=error.cause, reason=str(error))
+        return _unclean(Outcome.BLOCKED, error)
     except JudgeError as error:
-        return Verdict(Outcome.JUDGE_ERROR, cause=error.cause, reason=str(error))
+        return _unclean(Outcome.JUDGE_ERROR, error)
     except RolloutError as error:
-        return Verdict(Outcome.INFRA_ERROR, cause=error.cause, reason=str(error))
+        return _unclean(Outcome.INFRA_ERROR, error)
     outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
     return Verdict(outcome, grade, reason="; ".join(grade.notes))
+
+
+async def grade_again(
+    environment: Environment, task: Task, episode: Episode, trace: Trace, judge: Judge | None = None
+) -> Episode:
+    """A recorded episode with the verdict of now; its limits hold as they did then."""
+    verdict = await grade_trace(environment, task, trace, judge)
+    verdict = _limited(verdict, episode.timed_out, episode.limit)
+    return msgspec.structs.replace(
+        episode,
+        outcome=verdict.outcome,
+        grade=verdict.grade,
+        cause=verdict.cause,
+        reason=verdict.reason,
+        detail=verdict.detail,
+    )
+
+
+def _limited(verdict: Verdict, timed_out: float, limit: str) -> Verdict:
+    """A graded attempt that a limit of its own ended: the grade stays, a timeout fails it."""
+    if not verdict.outcome.graded:
+        return verdict
+    if timed_out:
+        reason = f"out of time ({timed_out:.0f} s)"
+        return Verdict(Outcome.FAILED, verdict.grade, cause="policy", reason=reason)
+    if not limit:
+        return verdict
+    reason = "; ".join(filter(None, (limit, verdict.reason)))
+    return Verdict(verdict.outcome, verdict.grade, cause="policy", reason=reason)
+
+
+def _unclean(outcome: Outcome, error: RolloutError) -> Verdict:
+    return Verdict(outcome, cause=error.cause, reason=str(error), detail=error.detail)
 
 
 async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
@@ -173,7 +220,7 @@ async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
                 async with _opened_sandbox(setup, world.surface) as sandbox:
                     ending.setup_seconds = time.perf_counter() - begin
                     try:
-                        await _work(setup, task, world.surface, sandbox, ending)
+                        await _work(setup, task, world, sandbox, ending)
                     finally:
                         # Sealed before the world is looked at: nothing may change between the two.
                         setup.gateway.close(session)
@@ -218,12 +265,12 @@ async def _opened_sandbox(setup: Setup, surface: Surface) -> AsyncIterator[Sandb
 
 
 async def _work(
-    setup: Setup, task: Task, surface: Surface, sandbox: Sandbox, ending: _Ending
+    setup: Setup, task: Task, world: World, sandbox: Sandbox, ending: _Ending
 ) -> None:
     """Run the harness until it ends, the session is stopped from outside, or the clock runs out."""
     session = ending.session
     assert session is not None
-    job = _job(setup, task, surface, session, sandbox)
+    job = _job(setup, task, world, session, sandbox)
     limit = setup.timeout or task.timeout
     harness = asyncio.create_task(setup.harness.run(job, sandbox))
     try:
@@ -239,7 +286,8 @@ async def _work(
         await asyncio.wait({harness})
 
 
-def _job(setup: Setup, task: Task, surface: Surface, session: Session, sandbox: Sandbox) -> Job:
+def _job(setup: Setup, task: Task, world: World, session: Session, sandbox: Sandbox) -> Job:
+    surface = world.surface
     inside = setup.gateway.endpoint(session, sandbox.gateway)
     outside = setup.gateway.endpoint(session, setup.gateway.url)
     native, skill = setup.surface == "native", setup.surface == "skill"
@@ -251,6 +299,7 @@ def _job(setup: Setup, task: Task, surface: Surface, session: Session, sandbox: 
         skills=skills(surface.tools, inside.tools_url) if skill else {},
         call_tool=session.call_tool if native else None,
         max_turns=task.max_turns,
+        reply=world.reply,
     )
 
 
@@ -260,10 +309,10 @@ def _without_grading(task: Task, ending: _Ending) -> Verdict | None:
         return Verdict(Outcome.SKIPPED, reason=task.skip)
     error, session = ending.error, ending.session
     if isinstance(error, Blocked):
-        return Verdict(Outcome.BLOCKED, cause=error.cause, reason=str(error))
+        return _unclean(Outcome.BLOCKED, error)
     blamed = _infrastructure(ending)
     if blamed is None and error is not None:
-        blamed = error.cause, str(error)
+        return _unclean(Outcome.INFRA_ERROR, error)
     if blamed is None and session is not None and not session.calls:
         blamed = "harness", "the harness ended without asking the model"
     return Verdict(Outcome.INFRA_ERROR, cause=blamed[0], reason=blamed[1]) if blamed else None
@@ -286,19 +335,3 @@ def _infrastructure(ending: _Ending) -> tuple[str, str] | None:
         waited = f"{session.fruitless_seconds:.0f} s of {ending.timed_out:.0f} s"
         return "model", f"timed out after waiting {waited} for a model server that did not answer"
     return None
-
-
-def _limited(verdict: Verdict, ending: _Ending) -> Verdict:
-    """A graded attempt that a limit of its own ended: the grade stays, a timeout fails it."""
-    if not verdict.outcome.graded:
-        return verdict
-    if ending.timed_out:
-        reason = f"out of time ({ending.timed_out:.0f} s)"
-        return Verdict(Outcome.FAILED, verdict.grade, cause="policy", reason=reason)
-    stop = ending.session.stop if ending.session else None
-    limit = stop.result().reason if stop is not None and stop.done() else ""
-    limit = limit or (ending.finish.gave_up if ending.finish else "")
-    if not limit:
-        return verdict
-    reason = "; ".join(filter(None, (limit, verdict.reason)))
-    return Verdict(verdict.outcome, verdict.grade, cause="policy", reason=reason)

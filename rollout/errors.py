@@ -15,6 +15,7 @@ crossed, and ends as the outcome and the cause of one episode. `boundary()` does
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
@@ -36,6 +37,8 @@ class RolloutError(Exception):
     """Base of every error that an episode can end with. `cause` names the boundary."""
 
     cause: ClassVar[str] = "rollout"
+    detail: str = ""
+    """What helps to mend it, of any length: a traceback."""
 
 
 class UsageError(RolloutError):
@@ -84,11 +87,14 @@ class Blocked(RolloutError):
 def boundary(error: type[RolloutError], doing: str) -> Iterator[None]:
     """Turn anything raised inside into `error`, unless it is classified already.
 
-    The original exception stays as `__cause__`; cancellation passes through untouched.
+    The original exception stays as `__cause__`, its traceback as `detail`; cancellation passes through
+    untouched.
     """
     try:
         yield
     except RolloutError:
         raise
     except Exception as cause:
-        raise error(f"{doing}: {type(cause).__name__}: {cause}") from cause
+        classified = error(f"{doing}: {type(cause).__name__}: {cause}")
+        classified.detail = traceback.format_exc()
+        raise classified from cause

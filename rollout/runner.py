@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rollout.episode import Setup, grade_trace, run_episode
+from rollout.episode import Setup, grade_again, run_episode
 from rollout.errors import RolloutError
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task, Trace
@@ -149,16 +149,10 @@ class Runner:
         """The records are there; only the verdict was missing."""
         assert self.store is not None
         trace = self.store.trace(earlier)
-        verdict = await grade_trace(self.setup.environment, task, trace, self.setup.judge)
+        graded = await grade_again(self.setup.environment, task, earlier, trace, self.setup.judge)
         retry = earlier.retry + 1
         episode = msgspec.structs.replace(
-            earlier,
-            id=f"{task.id}#{earlier.attempt}.{retry}",
-            retry=retry,
-            outcome=verdict.outcome,
-            grade=verdict.grade,
-            cause=verdict.cause,
-            reason=verdict.reason,
+            graded, id=f"{task.id}#{earlier.attempt}.{retry}", retry=retry
         )
         await self._keep(episode, trace)
         return episode

@@ -267,6 +267,8 @@ class Episode(Record, frozen=True, kw_only=True):
     """The boundary that failed (model, harness, sandbox, environment, judge), or `policy` for a limit."""
     reason: str = ""
     """One line for people."""
+    detail: str = ""
+    """What helps to mend an error, of any length: a traceback."""
     grade: Grade | None = None
     calls: int = 0
     tool_calls: int = 0
@@ -275,6 +277,10 @@ class Episode(Record, frozen=True, kw_only=True):
     started: float = 0.0
     """Unix time, seconds."""
     exit_code: int | None = None
+    timed_out: float = 0.0
+    """The wall-clock limit that it reached, seconds: whatever the grade, it failed."""
+    limit: str = ""
+    """The other limit that ended it, in words; its grade stands."""
 
 
 class Group(Record, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import pytest
 from support.toys import Acting, Fake, Notes, NotesWorld, ask, note_task, save_note
 
 from rollout.environment import World
-from rollout.episode import Setup, run_episode
+from rollout.episode import Setup, grade_again, run_episode
 from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
 from rollout.gateway.server import Gateway
@@ -110,6 +110,14 @@ async def test_an_infrastructure_error_names_its_boundary(
     assert reason in episode.reason
 
 
+async def test_a_crash_keeps_its_traceback() -> None:
+    async with setup(save_note, broken="open") as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert "\n" not in episode.reason
+    assert episode.detail.startswith("Traceback")
+    assert "OSError: no paper" in episode.detail
+
+
 async def test_a_judge_that_fails_leaves_the_attempt_ungraded() -> None:
     async with setup(broken="judge") as ready:
         episode, _ = await run_episode(ready, note_task(), 0)
@@ -169,7 +177,8 @@ async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -
         return ""
 
     async with setup(dawdle, timeout=0.2) as ready:
-        episode, _ = await run_episode(ready, note_task(), 0)
+        episode, trace = await run_episode(ready, note_task(), 0)
+        assert await grade_again(ready.environment, note_task(), episode, trace) == episode
     assert (episode.outcome, episode.cause) == (Outcome.FAILED, "policy")
     assert "out of time" in episode.reason
     assert episode.grade is not None
