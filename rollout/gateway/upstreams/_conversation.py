@@ -2,7 +2,8 @@
 
 Scripted policies know nothing of the harness but this. Two ways to a task's tool are understood: a
 function of its name (`x`, `mcp__server__x`, `server_x`), and a shell with the curl command that the
-tool's SKILL.md documents (`rollout.gateway.tools.skills`).
+tool's SKILL.md documents (`rollout.gateway.tools.skills`). The SKILL.md is read with the shell where the
+harness names its path, or loaded with a function `Skill(skill)` where it names only skills.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = ["Conversation", "Function", "Unreadable", "documented", "tool_of"]
 SHELL_NAME = re.compile(r"bash|shell|exec|terminal|command", re.I)
 SHELL_ARGUMENTS = ("cmd", "command")
 SKILL_PATH = re.compile(r"[^\s`'\"()<>\[\]]*SKILL\.md")
+SKILL_LINE = re.compile(r"^\s*- ([\w-]+): (.*)$", re.M)
 SKILL_ROOT = re.compile(r"`([^`/\s]+)` = `([^`]+)`")
 CURL = re.compile(r"^curl [^`]*?/([\w.-]+) --data-binary @- <<'JSON'\n(.*?)\nJSON$", re.M | re.S)
 STATUS = re.compile(r"[1-5]\d\d")
@@ -42,6 +44,11 @@ class Function:
         properties = self.schema.get("properties") or {}
         found = [name for name in SHELL_ARGUMENTS if name in properties]
         return found[0] if found and SHELL_NAME.search(self.name) else ""
+
+    @property
+    def loads_skills(self) -> bool:
+        """Whether it shows a skill that is named to it, as Claude Code's does."""
+        return self.name.lower() == "skill" and "skill" in (self.schema.get("properties") or {})
 
     def shell_arguments(self, command: str) -> JsonObject:
         """Arguments that run `command`, whatever else the schema asks for."""
@@ -73,6 +80,10 @@ class Conversation:
     def shell(self) -> Function | None:
         return next((found for found in self.functions if found.shell_argument), None)
 
+    @property
+    def skill_loader(self) -> Function | None:
+        return next((item for item in self.functions if item.loads_skills), None)
+
     def function_for(self, tool: str) -> Function | None:
         """The offered function that is the task's `tool`; an exact name comes first."""
         found = [item for item in self.functions if tool_of(item.name, self._tools) == tool]
@@ -93,22 +104,38 @@ class Conversation:
         """Shell commands run so far, and their latest outputs."""
         return {_command(arguments): output for _, arguments, output in self._answered()}
 
+    def documented(self, tool: str, arguments: Any) -> str | None:
+        """The curl command for `tool`, from whatever SKILL.md has been read so far."""
+        texts = (_text(message) for message in self._messages if message.get("role") != "assistant")
+        return next(filter(None, (documented(text, tool, arguments) for text in texts)), None)
+
+    def unloaded_skill(self, tool: str) -> str | None:
+        """A skill on the harness's list that names `tool` and has not been loaded yet."""
+        loaded = {arguments.get("skill") for _, arguments, _ in self._answered()}
+        for name, description in SKILL_LINE.findall(self._told()):
+            if name not in loaded and _names(description, tool):
+                return str(name)
+        return None
+
     def skill_paths(self, tool: str) -> list[str]:
         """Paths of the SKILL.md files that were mentioned, those first whose description names `tool`."""
-        text = "\n".join(
-            _text(m) for m in self._messages if m.get("role") not in ("tool", "assistant")
-        )
+        text = self._told()
         roots = dict(SKILL_ROOT.findall(text))
         paths: dict[str, bool] = {}
         last = 0
         for match in SKILL_PATH.finditer(text):
             root, _, rest = match[0].partition("/")
             path = f"{roots[root]}/{rest}" if root in roots and rest else match[0]
-            named = re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text[last : match.start()])
             if "/" in path:
-                paths[path] = paths.get(path, False) or named is not None
+                named = _names(text[last : match.start()], tool)
+                paths[path] = paths.get(path, False) or named
             last = match.end()
         return sorted(paths, key=lambda path: not paths[path])
+
+    def _told(self) -> str:
+        """What the harness and the user said."""
+        told = (m for m in self._messages if m.get("role") not in ("tool", "assistant"))
+        return "\n".join(map(_text, told))
 
     def _answered(self) -> Iterator[tuple[str, JsonObject, str]]:
         outputs = {
@@ -139,6 +166,10 @@ def documented(text: str, tool: str, arguments: Any) -> str | None:
             start, end = match.start(2) - match.start(), match.end(2) - match.start()
             return match[0][:start] + body + match[0][end:]
     return None
+
+
+def _names(text: str, tool: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(tool)}(?!\w)", text) is not None
 
 
 def _text(message: JsonObject) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from rollout.errors import UsageError
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
-from rollout.gateway.upstreams._conversation import Conversation, Unreadable, documented
+from rollout.gateway.upstreams._conversation import Conversation, Unreadable
 from rollout.gateway.upstreams._script import next_action
 from rollout.types import JsonObject, Solution, Step, Task, Usage
 
@@ -88,13 +88,16 @@ def _act_by_shell(
     shell = conversation.shell
     if shell is None:
         return f"I can't call {step.call}: neither it nor a shell is offered to me."
-    outputs = conversation.shell_outputs()
+    if command := conversation.documented(step.call, step.arguments):
+        return _tool_call(shell.name, shell.shell_arguments(command), request)
+    commands = conversation.shell_outputs()
     for path in conversation.skill_paths(step.call):
         read = f"cat {path if path.startswith('~/') else shlex.quote(path)}"
-        if read not in outputs:
+        if read not in commands:
             return _tool_call(shell.name, shell.shell_arguments(read), request)
-        if command := documented(outputs[read], step.call, step.arguments):
-            return _tool_call(shell.name, shell.shell_arguments(command), request)
+    loader, skill = conversation.skill_loader, conversation.unloaded_skill(step.call)
+    if loader and skill:
+        return _tool_call(loader.name, {"skill": skill}, request)
     return f"I can't call {step.call}: I was shown no SKILL.md that documents it."
 
 

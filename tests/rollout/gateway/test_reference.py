@@ -257,3 +257,25 @@ def test_noise_at_its_limits():
     assert {never.solution(bare, seed).name for seed in range(50)} == {"empty-handed"}
     assert never.label == "noisy reference policy, p=0 (no LLM)"
     assert never.fingerprint() == {"model": "noisy-reference", "p": 0.0}
+
+
+async def test_a_skill_that_is_only_named_is_loaded_with_the_harness_function():
+    listed = (
+        "Available skills:\n- todo: How to call: list\n- mail: How to call: mail_list, mail_send"
+    )
+    functions = function("Bash", command=STRING), function("Skill", skill=STRING, args=STRING)
+    chat = Chat(*functions, opening=[{"role": "system", "content": listed}])
+    assert await chat.ask() == ("Skill", {"skill": "mail"})
+    chat.answer("Launching skill: mail")
+    chat.messages.append({"role": "user", "content": f"Base directory: /x\n\n{SKILL}"})
+    name, arguments = await chat.ask()
+    assert (name, "/mail_list --data-binary" in arguments["command"]) == ("Bash", True)
+
+
+async def test_a_skill_that_does_not_help_is_loaded_once():
+    listed = "- mail: How to call: mail_list"
+    functions = function("Bash", command=STRING), function("Skill", skill=STRING)
+    chat = Chat(*functions, opening=[{"role": "system", "content": listed}])
+    assert (await chat.ask())[0] == "Skill"
+    chat.answer("Unknown skill")
+    assert await chat.ask() == "I can't call mail_list: I was shown no SKILL.md that documents it."
