@@ -67,6 +67,7 @@ class Codex(Harness):
 
     dialect = "responses"
     surfaces = ("mcp", "skill")
+    converses = True
     program: ClassVar[Program | None] = Program(
         name="codex",
         candidates=(f"node_modules/@openai/codex-*/{NATIVE}",),
@@ -88,9 +89,18 @@ class Codex(Harness):
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
         home = f"{sandbox.home}/.codex"
-        answer = f"{home}/last-message.txt"
         files = {f"{home}/config.toml": _toml(_settings(job))}
         files |= {f"{home}/skills/{path}": text for path, text in job.skills.items()}
+        return self._launch(job, sandbox, ("--", job.prompt), files)
+
+    def launch_again(self, job: Job, text: str, sandbox: Sandbox) -> Launch:
+        return self._launch(job, sandbox, ("resume", "--last", "--", text), {})
+
+    def _launch(
+        self, job: Job, sandbox: Sandbox, words: tuple[str, ...], files: Mapping[str, str]
+    ) -> Launch:
+        home = f"{sandbox.home}/.codex"
+        answer = f"{home}/last-message.txt"
         argv = ("exec", "--json", "--skip-git-repo-check", "-C", sandbox.workspace, "-o", answer)
         env = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -99,7 +109,9 @@ class Codex(Harness):
             "CODEX_HOME": home,
             "GATEWAY_KEY": job.endpoint.key,
         }
-        return Launch((self.executable, *argv, "--", job.prompt), env, files, collect=(answer,))
+        # Emptied first: where a turn has no message, the last one's must not pass for it.
+        files = {**files, answer: ""}
+        return Launch((self.executable, *argv, *words), env, files, collect=(answer,))
 
     def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
         events = list(_events(result.stdout))

@@ -2,14 +2,16 @@
 
 The prompt format, all of it:
 
-    system      PROMPT, and on the `skill` surface the list of skills: name, description, path
+    system      PROMPT, ALONE unless a user replies, and on the `skill` surface the list of skills:
+                name, description, path
     user        the task's prompt
     assistant   as the model server returned it, reasoning included: its chat template decides what
                 of that the model sees again
     tool        one message a call, in the order of the calls, with the tool's reply as JSON; on the
                 `skill` surface what the command printed
 
-Calls of one turn run at the same time. A turn without a tool call is the final answer.
+Calls of one turn run at the same time. A turn without a tool call is the final answer; where a user
+replies to it, the reply is a user message and the loop goes on.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ from mcp.client.streamable_http import streamable_http_client
 from rollout.errors import HarnessError
 from rollout.harness import Endpoint, Finish, Harness, Job
 from rollout.sandbox import Sandbox
-from rollout.types import JsonObject
+from rollout.types import JsonObject, ToolSurface
 
-__all__ = ["MAX_TURNS", "PROMPT", "React"]
+__all__ = ["ALONE", "MAX_TURNS", "PROMPT", "React"]
 
 PROMPT = """\
 You are an agent that does the user's task with the tools you are given.
@@ -44,7 +46,10 @@ Work in steps: think about what is needed next, call one or more tools, and read
 before you go on. A tool may answer with an error: read it, then correct the call or try another way.
 
 When the task is done, or turns out to be impossible, write your final answer to the user without \
-calling a tool. Nobody answers questions in between."""
+calling a tool."""
+
+ALONE = " Nobody answers questions in between."
+"""Follows PROMPT unless a user replies to answers."""
 
 SKILLS = """
 
@@ -84,18 +89,22 @@ class React(Harness):
 
     dialect = "chat"
     surfaces = ("native", "mcp", "skill")
+    converses = True
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         async with _tools(job, sandbox) as tools, _client(job.endpoint) as client:
             return await _loop(job, client, tools)
 
+    def has_shell(self, surface: ToolSurface) -> bool:
+        return surface == "skill"
+
     def fingerprint(self) -> JsonObject:
-        return {"prompt": PROMPT, "max_turns": MAX_TURNS, "output_limit": OUTPUT_LIMIT}
+        return {"prompt": PROMPT + ALONE, "max_turns": MAX_TURNS, "output_limit": OUTPUT_LIMIT}
 
 
 async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
     messages: list[JsonObject] = [
-        {"role": "system", "content": PROMPT + tools.instructions},
+        {"role": "system", "content": _instructions(job, tools)},
         {"role": "user", "content": job.prompt},
     ]
     body: JsonObject = {"model": job.endpoint.model, "messages": messages, **job.sampling}
@@ -110,13 +119,21 @@ async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
                 return Finish(gave_up="the conversation no longer fits in the context window")
             raise HarnessError(f"the model call was refused: {error}") from error
         message = choice["message"]
-        if not message.get("tool_calls"):
-            answer, reason = message.get("content") or "", choice.get("finish_reason")
-            gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
-            return Finish(answer=answer, gave_up=gave_up)
         messages.append({key: value for key, value in message.items() if value is not None})
-        messages.extend(await _answers(message["tool_calls"], tools))
+        if message.get("tool_calls"):
+            messages.extend(await _answers(message["tool_calls"], tools))
+            continue
+        answer, reason = message.get("content") or "", choice.get("finish_reason")
+        gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
+        text = await job.reply(answer) if job.reply and not gave_up else None
+        if text is None:
+            return Finish(answer=answer, gave_up=gave_up)
+        messages.append({"role": "user", "content": text})
     return Finish(gave_up=f"no answer after {limit} turns")
+
+
+def _instructions(job: Job, tools: _Tools) -> str:
+    return PROMPT + ("" if job.reply else ALONE) + tools.instructions
 
 
 async def _complete(client: openai.AsyncOpenAI, body: JsonObject) -> JsonObject:

@@ -28,6 +28,8 @@ class Surface:
     tools: tuple[ToolSpec, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Placed in the workspace before the harness starts: relative path -> content."""
+    user: bool = False
+    """Whether a user replies to the agent's answers: `World.reply()`."""
 
 
 class World(ABC):
@@ -38,6 +40,10 @@ class World(ABC):
     async def call(self, name: str, arguments: Any) -> ToolReply:
         """Answer one tool call. Unknown tools and bad arguments are replies (404, 422), not errors."""
         return ToolReply(status=404, body={"error": f"no tool named {name!r}"})
+
+    async def reply(self, answer: str) -> str | None:
+        """What the user says to the agent's answer; None when the conversation is over."""
+        return None
 
     async def snapshot(self, sandbox: Sandbox) -> JsonObject:
         """The world that the agent left behind, as JSON: all that grading needs to know of it.
@@ -52,6 +58,12 @@ class Environment(ABC):
 
     surfaces: ClassVar[tuple[str, ...]] = ("native", "mcp", "skill")
     """The tool surfaces that make sense here."""
+
+    async def prepare(self) -> None:
+        """Check what its worlds need, before anything starts. Raises UsageError with one line."""
+
+    async def close(self) -> None:
+        """Release what its worlds shared."""
 
     @abstractmethod
     def open(self, task: Task, seed: int) -> AbstractAsyncContextManager[World]:

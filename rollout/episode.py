@@ -299,7 +299,7 @@ def _job(setup: Setup, task: Task, world: World, session: Session, sandbox: Sand
         skills=skills(surface.tools, inside.tools_url) if skill else {},
         call_tool=session.call_tool if native else None,
         max_turns=task.max_turns,
-        reply=world.reply,
+        reply=world.reply if surface.user else None,
     )
 
 

@@ -66,6 +66,8 @@ class Job:
     """On the `native` surface: dispatches a tool call in process."""
     max_turns: int = 0
     sampling: JsonObject = field(default_factory=dict)
+    reply: Callable[[str], Awaitable[str | None]] | None = None
+    """What the user says to an answer; None ends the conversation. Absent where nobody replies."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Harness(ABC):
     """Tool surfaces it supports, the default first."""
     program: ClassVar[Program | None] = None
     """The executable it needs; None for an in-process loop, which also needs no sandbox."""
+    converses: ClassVar[bool] = False
+    """Whether it can go on after an answer: by `launch_again()`, or in `run()` by `Job.reply`."""
 
     presets: ClassVar[Mapping[str, JsonObject]] = {"default": {}}
     """Named options that change how the agent behaves; `default` is what its users deploy."""
@@ -141,14 +145,28 @@ class Harness(ABC):
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         """Work on the job until the harness ends by itself. Raises HarnessError when it crashed."""
         launch = self.launch(job, sandbox)
-        await sandbox.write(launch.files)
-        result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
-        collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
-        return self.finish(result, collected)
+        while True:
+            await sandbox.write(launch.files)
+            result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
+            collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
+            finish = self.finish(result, collected)
+            if job.reply is None or not self.converses or finish.gave_up:
+                return finish
+            if (text := await job.reply(finish.answer)) is None:
+                return finish
+            launch = self.launch_again(job, text, sandbox)
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
         """The command, its environment and its config files."""
         raise HarnessError(f"{type(self).__name__} defines neither launch() nor run()")
+
+    def launch_again(self, job: Job, text: str, sandbox: Sandbox) -> Launch:
+        """The command that goes on with the same conversation, `text` being the user's reply."""
+        raise HarnessError(f"{type(self).__name__} can't go on with a conversation")
+
+    def has_shell(self, surface: ToolSurface) -> bool:
+        """Whether its agent can run commands and change files in the workspace."""
+        return self.program is not None
 
     def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
         """Read the ending: final answer, exit status. Raises HarnessError for a crash."""

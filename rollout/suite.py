@@ -6,13 +6,17 @@ One package (or file) in `suites/` that exports one `Suite` subclass is a new be
 
 from __future__ import annotations
 
+import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rollout.environment import Environment
 from rollout.types import JsonObject, Task
+
+if TYPE_CHECKING:
+    from rollout.episode import Setup
 
 __all__ = ["Suite"]
 
@@ -26,6 +30,16 @@ class Suite(ABC):
     attempts: ClassVar[int] = 3
     """Attempts per task, the k of pass^k, unless the user says otherwise."""
 
+    def add_arguments(self, parser: argparse._ArgumentGroup) -> None:
+        """Options of its own on the command line."""
+
+    def configure(self, arguments: argparse.Namespace) -> None:
+        """Take what the user chose, its own options and the shared ones. Raises UsageError."""
+
+    def notes(self) -> Sequence[str]:
+        """Lines under the head of the table: what a reader must know to compare the figures."""
+        return ()
+
     @abstractmethod
     def environment(self) -> Environment:
         """The environment of its tasks."""
@@ -36,6 +50,10 @@ class Suite(ABC):
 
         Raises UsageError naming the file and the field where the data is wrong.
         """
+
+    def unfit(self, task: Task, setup: Setup) -> str:
+        """Why the task can't run with this harness, sandbox or judge; empty when it can."""
+        return ""
 
     def fingerprint(self, data: Path | None) -> JsonObject:
         """Where the tasks came from, for the manifest."""

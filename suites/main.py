@@ -28,7 +28,7 @@ from suites.manifest import claim, complete
 from suites.options import Options, parse, select
 from suites.progress import display
 from suites.result import Result, print_result, print_tasks, summarise_run
-from suites.setup import open_setup
+from suites.setup import fitted, open_setup
 
 __all__ = ["main"]
 
@@ -60,6 +60,7 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
         loop.add_signal_handler(number, this.cancel)
     try:
         async with open_setup(suite, options) as setup:
+            tasks = fitted(suite, tasks, setup)
             result = await _run(suite, options, tasks, setup, folder, screen)
     except asyncio.CancelledError:
         _complain(screen, f"interrupted; go on with: {_resume_command(suite, options, folder)}")

@@ -66,7 +66,9 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(suite: Suite, argv: Sequence[str] | None) -> Options:
     """Read the command line. Raises UsageError."""
-    parsed = vars(_parser(suite).parse_args(argv))
+    arguments = _parser(suite).parse_args(argv)
+    suite.configure(arguments)
+    parsed = vars(arguments)
     return Options(**{field.name: parsed[field.name] for field in fields(Options)})
 
 
@@ -108,6 +110,7 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
     )
     what.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
     what.add_argument("--list", dest="listing", action="store_true", help="list the tasks and exit")
+    suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     _how(parser.add_argument_group("how it is run"))
     sampling = parser.add_argument_group("sampling, forced on every model call")
     sampling.add_argument("--temperature", type=float, metavar="T")

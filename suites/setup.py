@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+
+import msgspec
 
 from judges.llm import LLMJudge
 from rollout import sandboxes
@@ -15,10 +17,10 @@ from rollout.gateway.upstream import Upstream
 from rollout.harness import Harness
 from rollout.plugins import load
 from rollout.suite import Suite
-from rollout.types import ToolSurface
+from rollout.types import Task, ToolSurface
 from suites.options import Options
 
-__all__ = ["make_harness", "make_upstream", "open_setup"]
+__all__ = ["fitted", "make_harness", "make_upstream", "open_setup"]
 
 
 @asynccontextmanager
@@ -28,6 +30,7 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
     harness = make_harness(options.harness, options.harness_program)
     surface = _surface(options, harness, environment)
     async with AsyncExitStack() as stack:
+        stack.push_async_callback(environment.close)
         upstream = make_upstream(options.model, options.base_url)
         stack.push_async_callback(upstream.close)
         judge = None
@@ -39,6 +42,7 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
         await harness.prepare()
         provider = await sandboxes.choose(options.sandbox)
         await upstream.check()
+        await environment.prepare()
         gateway = await stack.enter_async_context(
             Gateway(upstream, sampling=options.sampling, max_output=options.max_tokens)
         )
@@ -51,6 +55,13 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
             judge=judge,
             timeout=options.timeout,
         )
+
+
+def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
+    """The tasks, those that can't run under this setup marked with the reason."""
+    return [
+        msgspec.structs.replace(task, skip=task.skip or suite.unfit(task, setup)) for task in tasks
+    ]
 
 
 def make_harness(spec: str, program: str = "") -> Harness:

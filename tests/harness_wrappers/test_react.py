@@ -6,7 +6,7 @@ import shutil
 import pytest
 from support.desk import TASK, Scripted, attempt, call, say
 
-from harness_wrappers.react import OUTPUT_LIMIT, PROMPT, React
+from harness_wrappers.react import ALONE, OUTPUT_LIMIT, PROMPT, React
 from rollout.gateway.upstream import Refused
 from rollout.gateway.upstreams.reference import Reference
 from rollout.sandboxes.local import Local
@@ -31,7 +31,7 @@ async def test_the_prompt_is_as_documented():
     await attempt(React(), upstream, "native", Local())
     first, second = (request.body for request in upstream.requests)
     assert first["messages"] == [
-        {"role": "system", "content": PROMPT},
+        {"role": "system", "content": PROMPT + ALONE},
         {"role": "user", "content": TASK.prompt},
     ]
     assert first["tools"][1]["function"] == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from rollout.environment import Environment, Surface, World
@@ -98,6 +99,27 @@ class Desk(Environment):
         return Grade(score=float(passed), passed=passed)
 
 
+class TalkingDesk(Desk):
+    """A user sits at it, who says these things and is then content."""
+
+    def __init__(self, *replies: str) -> None:
+        self.replies = replies
+        self.heard: list[str] = []
+
+    @asynccontextmanager
+    async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
+        replies, heard = iter(self.replies), self.heard
+
+        class Talking(DeskWorld):
+            async def reply(self, answer: str) -> str | None:
+                heard.append(answer)
+                return next(replies, None)
+
+        world = Talking(task)
+        world.surface = replace(world.surface, user=True)
+        yield world
+
+
 Turn = JsonObject | Exception | Callable[[ModelRequest], JsonObject]
 
 
@@ -154,8 +176,9 @@ async def attempt(
     surface: ToolSurface,
     sandboxes: SandboxProvider,
     task: Task = TASK,
+    environment: Environment | None = None,
 ) -> tuple[Episode, Trace]:
     """One episode at the desk."""
     async with Gateway(upstream) as gateway:
-        setup = Setup(Desk(), harness, gateway, sandboxes, surface)
+        setup = Setup(environment or Desk(), harness, gateway, sandboxes, surface)
         return await run_episode(setup, task, 0)
