@@ -9,12 +9,11 @@ Configuration: developers.openai.com/codex/config-reference.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rollout.errors import HarnessError
+from harness_wrappers._common import SERVER, ended, environment, events, toml
 from rollout.harness import Finish, Harness, Job, Launch
 from rollout.programs import Program
 from rollout.sandbox import ExecResult, Sandbox
@@ -25,16 +24,8 @@ __all__ = ["Codex"]
 NATIVE = "vendor/*/bin/codex"
 """The executable inside the npm package of one platform; it needs no Node."""
 
-SERVER = "tools"
-"""The MCP server's name; Codex calls its tools `mcp__tools__<name>`."""
-
 TOOL_OUTPUT_TOKENS = 10_000
 """What Codex lets its own models see of one tool's output; it would cut other models at 10 KB."""
-
-POLICY_ENDS = re.compile(
-    r"context window|Incomplete response returned|content.?(filter|policy)|invalid_prompt", re.I
-)
-"""Errors that the model brought about: the context is full, the reply hit its limit or a filter."""
 
 SETTINGS: JsonObject = {
     "model_provider": "gateway",
@@ -89,7 +80,7 @@ class Codex(Harness):
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
         home = f"{sandbox.home}/.codex"
-        files = {f"{home}/config.toml": _toml(_settings(job))}
+        files = {f"{home}/config.toml": toml(_settings(job))}
         files |= {f"{home}/skills/{path}": text for path, text in job.skills.items()}
         return self._launch(job, sandbox, ("--", job.prompt), files)
 
@@ -102,28 +93,16 @@ class Codex(Harness):
         home = f"{sandbox.home}/.codex"
         answer = f"{home}/last-message.txt"
         argv = ("exec", "--json", "--skip-git-repo-check", "-C", sandbox.workspace, "-o", answer)
-        env = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "HOME": sandbox.home,
-            "LANG": "C.UTF-8",
-            "CODEX_HOME": home,
-            "GATEWAY_KEY": job.endpoint.key,
-        }
+        env = environment(sandbox, CODEX_HOME=home, GATEWAY_KEY=job.endpoint.key)
         # Emptied first: where a turn has no message, the last one's must not pass for it.
         files = {**files, answer: ""}
         return Launch((self.executable, *argv, *words), env, files, collect=(answer,))
 
     def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
-        events = list(_events(result.stdout))
+        said = list(events(result.stdout))
         written = b"".join(collected.values()).decode(errors="replace").strip()
-        log = result.stderr.decode(errors="replace")[-4000:]
-        gave_up = ""
-        if result.exit_code:
-            gave_up = _failure(events)
-            if not POLICY_ENDS.search(gave_up):
-                why = gave_up or " ".join(log.strip().splitlines()[-1:]) or "no message"
-                raise HarnessError(f"codex ended with exit code {result.exit_code}: {why}")
-        return Finish(written or _last_message(events), result.exit_code, log, gave_up)
+        failure = _failure(said) if result.exit_code else ""
+        return ended("codex", result, answer=written or _last_message(said), failure=failure)
 
     @classmethod
     def classify(cls, headers: Mapping[str, str], body: JsonObject) -> tuple[CallKind, str]:
@@ -170,23 +149,6 @@ def _settings(job: Job) -> JsonObject:
             f"mcp_servers.{SERVER}.tool_timeout_sec": 600,
         }
     return settings
-
-
-def _toml(settings: Mapping[str, Any]) -> str:
-    """Dotted keys, one a line; JSON's scalars are TOML's too (toml.io/en/v1.0.0)."""
-    return "".join(
-        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items()
-    )
-
-
-def _events(stdout: bytes) -> Iterator[JsonObject]:
-    for line in stdout.splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict):
-            yield event
 
 
 def _failure(events: list[JsonObject]) -> str:

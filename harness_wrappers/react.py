@@ -115,9 +115,7 @@ async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
         try:
             choice = await _complete(client, body)
         except openai.BadRequestError as error:
-            if error.code == "context_length_exceeded":
-                return Finish(gave_up="the conversation no longer fits in the context window")
-            raise HarnessError(f"the model call was refused: {error}") from error
+            return Finish(failed=f"the model call was refused: {error}")
         message = choice["message"]
         messages.append({key: value for key, value in message.items() if value is not None})
         if message.get("tool_calls"):

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -264,9 +264,7 @@ async def _opened_sandbox(setup: Setup, surface: Surface) -> AsyncIterator[Sandb
             await manager.__aexit__(None, None, None)
 
 
-async def _work(
-    setup: Setup, task: Task, world: World, sandbox: Sandbox, ending: _Ending
-) -> None:
+async def _work(setup: Setup, task: Task, world: World, sandbox: Sandbox, ending: _Ending) -> None:
     """Run the harness until it ends, the session is stopped from outside, or the clock runs out."""
     session = ending.session
     assert session is not None
@@ -278,12 +276,21 @@ async def _work(
         await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         if harness.done():
             with boundary(HarnessError, "running the harness"):
-                ending.finish = harness.result()
+                ending.finish = _attributed(harness.result(), session)
         elif not session.stop.done():
             ending.timed_out = limit
     finally:
         harness.cancel()
         await asyncio.wait({harness})
+
+
+def _attributed(finish: Finish, session: Session) -> Finish:
+    """The ending, with what the gateway knows of it: programs say little of why they failed."""
+    gave_up = finish.gave_up or session.dead_end
+    if finish.failed and not gave_up:
+        raise HarnessError(finish.failed)
+    gave_up = "; ".join(filter(None, (gave_up, finish.failed)))
+    return replace(finish, gave_up=gave_up)
 
 
 def _job(setup: Setup, task: Task, world: World, session: Session, sandbox: Sandbox) -> Job:

@@ -94,6 +94,8 @@ class Finish:
     """The tail of its output."""
     gave_up: str = ""
     """Why the agent ended without an answer by its own doing; the attempt is graded all the same."""
+    failed: str = ""
+    """What the program says of its failure; whose fault it was is told by its last model call."""
 
 
 class Harness(ABC):
@@ -150,7 +152,7 @@ class Harness(ABC):
             result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
             collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
             finish = self.finish(result, collected)
-            if job.reply is None or not self.converses or finish.gave_up:
+            if job.reply is None or not self.converses or finish.gave_up or finish.failed:
                 return finish
             if (text := await job.reply(finish.answer)) is None:
                 return finish
@@ -169,7 +171,7 @@ class Harness(ABC):
         return self.program is not None
 
     def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
-        """Read the ending: final answer, exit status. Raises HarnessError for a crash."""
+        """Read the ending: final answer, exit status, failure. Raises HarnessError for a crash."""
         return Finish(
             answer=result.stdout.decode(errors="replace").strip(),
             exit_code=result.exit_code,

@@ -31,7 +31,13 @@ from rollout.types import Call, CallKind, JsonObject, Usage
 
 __all__ = ["Asked", "ModelProxy"]
 
-CONTEXT = "context_length_exceeded"
+POLICYS_OWN = {
+    "context_length_exceeded": "context",
+    "content_filter": "content_filter",
+    "content_policy_violation": "content_filter",
+    "invalid_prompt": "content_filter",
+}
+"""Refusals, by code, that the conversation brought about, and the finish that they stand for."""
 
 VOLATILE = frozenset(
     {"stream", "stream_options", "metadata", "client_metadata", "prompt_cache_key"}
@@ -150,9 +156,10 @@ class ModelProxy:
             return Answer(await self._forward(session, asked, draft))
         except Refused as refusal:
             session.turns -= main
-            if refusal.code != CONTEXT:
+            finish = POLICYS_OWN.get(refusal.code, "")
+            if not finish:
                 session.refused = str(refusal)
-            return Answer(_refused(asked, draft, refusal), refusal.with_traceback(None))
+            return Answer(_refused(asked, draft, refusal, finish), refusal.with_traceback(None))
         except asyncio.CancelledError:
             session.turns -= main
             raise
@@ -307,12 +314,13 @@ def _draft(session: Session, asked: Asked, index: int) -> Call:
     )
 
 
-def _refused(asked: Asked, draft: Call, refusal: Refused) -> Call:
+def _refused(asked: Asked, draft: Call, refusal: Refused, finish: str) -> Call:
     error = asked.dialect.error(refusal.status, str(refusal), refusal.code)
     return msgspec.structs.replace(
         draft,
         reply=encode(error),
         status=refusal.status,
+        finish=finish,
         seconds=time.monotonic() - asked.begin,
     )
 

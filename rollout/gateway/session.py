@@ -37,6 +37,13 @@ Dispatch = Callable[[str, Any], Awaitable[ToolReply]]
 Classify = Callable[[Mapping[str, str], JsonObject], tuple[CallKind, str]]
 """`Harness.classify`."""
 
+DEAD_ENDS = {
+    "context": "the conversation no longer fits in the context window",
+    "length": "the last reply was cut at its token limit",
+    "content_filter": "the model refused to go on",
+}
+"""Ends of a model call, by `Call.finish`, at which a harness may fail without any fault of its own."""
+
 SEALED = ToolReply(status=410, body={"error": "the episode is over"})
 
 
@@ -104,6 +111,13 @@ class Session:
     def tool_seconds(self) -> float:
         """Time with at least one tool call waiting for the world."""
         return self.tool_wait.seconds
+
+    @property
+    def dead_end(self) -> str:
+        """What the agent's last answered call ran into, the policy's own doing; empty for nothing."""
+        own = (call for call in reversed(self.calls) if call.kind in ("main", "compaction"))
+        last = next(own, None)
+        return DEAD_ENDS.get(last.finish, "") if last else ""
 
     def end(self, stop: Stop) -> None:
         """Ask for the episode to be ended; the first reason counts."""

@@ -14,7 +14,7 @@ from rollout.episode import Setup, grade_again, run_episode
 from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
 from rollout.gateway.server import Gateway
-from rollout.gateway.upstream import Refused, Transient, Upstream
+from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
 from rollout.harness import Finish, Job
 from rollout.sandbox import Sandbox
 from rollout.sandboxes.local import Local
@@ -168,6 +168,55 @@ async def test_a_harness_that_was_only_refused_did_not_fail_by_its_policy() -> N
     async with setup(shrug, upstream=Fake(Refused("bad model name", 404))) as ready:
         episode, _ = await run_episode(ready, note_task(), 0)
     assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+
+
+class Failing(Acting):
+    """Asks the model, and says that it failed."""
+
+    async def run(self, job: Job, sandbox: Sandbox) -> Finish:
+        await ask(job)
+        return Finish(exit_code=1, failed="exit 1")
+
+
+class Cut(Fake):
+    """Its replies end otherwise than by themselves."""
+
+    def __init__(self, finish: str) -> None:
+        super().__init__()
+        self.finish = finish
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return replace(await super().complete(request), finish=self.finish)
+
+
+@pytest.mark.parametrize(
+    ("upstream", "why"),
+    [
+        (Fake(Refused("too long", 400, "context_length_exceeded")), "context window; exit 1"),
+        (Fake(Refused("no", 400, "invalid_prompt")), "the model refused to go on; exit 1"),
+        (Cut("content_filter"), "the model refused to go on; exit 1"),
+        (Cut("length"), "cut at its token limit; exit 1"),
+    ],
+)
+async def test_a_failure_after_the_policys_dead_end_is_the_policys(
+    upstream: Upstream, why: str
+) -> None:
+    async with setup(upstream=upstream) as ready:
+        ready = replace(ready, harness=Failing(save_note))
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause, episode.exit_code) == (Outcome.FAILED, "policy", 1)
+    assert why in episode.reason
+
+
+@pytest.mark.parametrize(
+    ("upstream", "cause"),
+    [(Fake(), "harness"), (Fake(Refused("no such model", 404, "model_not_found")), "model")],
+)
+async def test_a_failure_after_anything_else_is_not(upstream: Upstream, cause: str) -> None:
+    async with setup(upstream=upstream) as ready:
+        ready = replace(ready, harness=Failing(save_note))
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, cause)
 
 
 async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -> None:
