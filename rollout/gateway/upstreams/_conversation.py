@@ -1,9 +1,10 @@
 """Reading a chat conversation the way a model does: tools on offer, calls made, skills mentioned.
 
-Scripted policies know nothing of the harness but this. Two ways to a task's tool are understood: a
-function of its name (`x`, `mcp__server__x`, `server_x`), and a shell with the curl command that the
-tool's SKILL.md documents (`rollout.gateway.tools.skills`). The SKILL.md is read with the shell where the
-harness names its path, or loaded with a function `Skill(skill)` where it names only skills.
+Scripted policies know nothing of the harness but this. Three ways to a task's tool are understood: a
+function of its name (`x`, `mcp__server__x`, `server_x`), a catalogue in which it is found by that name
+(`rollout.gateway.upstreams._catalog`), and a shell with the curl command that the tool's SKILL.md
+documents (`rollout.gateway.tools.skills`). The SKILL.md is read with the shell where the harness names
+its path, or loaded with a function `Skill(skill)` where it names only skills.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rollout.gateway.upstreams import _catalog
 from rollout.types import JsonObject, ToolReply
 
 __all__ = ["Conversation", "Function", "Unreadable", "documented", "tool_of"]
 
 SHELL_NAME = re.compile(r"bash|shell|exec|terminal|command", re.I)
 SHELL_ARGUMENTS = ("cmd", "command")
+SHELL_PATIENCE = ("yield_time_ms", "yieldMs")
 SKILL_PATH = re.compile(r"[^\s`'\"()<>\[\]]*SKILL\.md")
 SKILL_LINE = re.compile(r"^\s*- ([\w-]+): (.*)$", re.M)
 SKILL_ROOT = re.compile(r"`([^`/\s]+)` = `([^`]+)`")
@@ -59,8 +62,7 @@ class Function:
             for name in self.schema.get("required", ())
             if properties.get(name, {}).get("type") == "string"
         }
-        if "yield_time_ms" in properties:
-            arguments["yield_time_ms"] = 30_000
+        arguments |= {name: 30_000 for name in SHELL_PATIENCE if name in properties}
         return arguments | {self.shell_argument: ["bash", "-lc", command] if listed else command}
 
 
@@ -86,7 +88,7 @@ class Conversation:
 
     def function_for(self, tool: str) -> Function | None:
         """The offered function that is the task's `tool`; an exact name comes first."""
-        found = [item for item in self.functions if tool_of(item.name, self._tools) == tool]
+        found = [item for item in self.functions if self._is(item.name, tool)]
         ranked = sorted(found, key=lambda item: (item.name != tool, f"__{tool}" not in item.name))
         return ranked[0] if ranked else None
 
@@ -96,9 +98,24 @@ class Conversation:
         for name, arguments, output in self._answered():
             if tool := tool_of(name, self._tools):
                 calls.append((tool, _reply(output)))
+            elif name == _catalog.CALL and (tool := self._tool_in(arguments)):
+                calls.append((tool, _reply(_catalog.result_in(output))))
             elif match := CURL.search(_command(arguments)):
                 calls.append((match[1], _curl_reply(output)))
         return calls
+
+    @property
+    def has_catalog(self) -> bool:
+        return {_catalog.SEARCH, _catalog.CALL} <= {item.name for item in self.functions}
+
+    def cataloged(self, tool: str) -> str | None:
+        """The name of `tool` in the catalogue: empty where it was not found, None before the search."""
+        name = None
+        for function, arguments, output in self._answered():
+            if function == _catalog.SEARCH and arguments.get("query") == tool:
+                found = (each for each in _catalog.names_in(output) if self._is(each, tool))
+                name = next(found, "")
+        return name
 
     def shell_outputs(self) -> dict[str, str]:
         """Shell commands run so far, and their latest outputs."""
@@ -119,6 +136,10 @@ class Conversation:
 
     def skill_paths(self, tool: str) -> list[str]:
         """Paths of the SKILL.md files that were mentioned, those first whose description names `tool`."""
+        paths = self._skills(tool)
+        return sorted(paths, key=lambda path: not paths[path])
+
+    def _skills(self, tool: str) -> dict[str, bool]:
         text = self._told()
         roots = dict(SKILL_ROOT.findall(text))
         paths: dict[str, bool] = {}
@@ -130,7 +151,17 @@ class Conversation:
                 named = _names(text[last : match.start()], tool)
                 paths[path] = paths.get(path, False) or named
             last = match.end()
-        return sorted(paths, key=lambda path: not paths[path])
+        return paths
+
+    def _is(self, function: str, tool: str) -> bool:
+        return tool_of(function, self._tools) == tool
+
+    def _tool_in(self, arguments: JsonObject) -> str:
+        return tool_of(str(arguments.get("id", "")), self._tools)
+
+    def has_skill(self, tool: str) -> bool:
+        """Whether a skill that was mentioned names `tool`."""
+        return any(self._skills(tool).values())
 
     def _told(self) -> str:
         """What the harness and the user said."""

@@ -18,6 +18,7 @@ import msgspec
 
 from rollout.errors import UsageError
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
+from rollout.gateway.upstreams import _catalog
 from rollout.gateway.upstreams._conversation import Conversation, Unreadable
 from rollout.gateway.upstreams._script import next_action
 from rollout.types import JsonObject, Solution, Step, Task, Usage
@@ -79,6 +80,19 @@ def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
         return f"{step}\n\n(Could not be read whole: {', '.join(cut)}.)" if cut else step
     if function := conversation.function_for(step.call):
         return _tool_call(function.name, step.arguments, request)
+    if conversation.has_catalog and not conversation.has_skill(step.call):
+        return _act_by_catalog(step, conversation, request)
+    return _act_by_shell(step, conversation, request)
+
+
+def _act_by_catalog(
+    step: Step, conversation: Conversation, request: ModelRequest
+) -> str | JsonObject:
+    name = conversation.cataloged(step.call)
+    if name is None:
+        return _tool_call(_catalog.SEARCH, {"query": step.call}, request)
+    if name:
+        return _tool_call(_catalog.CALL, {"id": name, "args": step.arguments}, request)
     return _act_by_shell(step, conversation, request)
 
 

@@ -279,3 +279,45 @@ async def test_a_skill_that_does_not_help_is_loaded_once():
     assert (await chat.ask())[0] == "Skill"
     chat.answer("Unknown skill")
     assert await chat.ask() == "I can't call mail_list: I was shown no SKILL.md that documents it."
+
+
+CATALOG = (
+    function("tool_search", query=STRING),
+    function("tool_call", id=STRING, args={"type": "object"}),
+    function("exec", command=STRING),
+)
+
+
+def warned(value):
+    """As OpenClaw hands on what an MCP server says."""
+    return f"SECURITY NOTICE: ...\n<<<X id=1>>>\n---\n{json.dumps(value, indent=2)}\n<<<END id=1>>>"
+
+
+async def test_a_tool_is_searched_in_the_catalogue_and_called_through_it():
+    bundled = [{"role": "system", "content": "- weather: /opt/weather/SKILL.md"}]
+    chat = Chat(*CATALOG, opening=bundled)
+    assert await chat.ask() == ("tool_search", {"query": "mail_list"})
+    chat.answer(warned([{"name": "mail_list_all"}, {"name": "tools__mail_list"}]))
+    found = {"id": "tools__mail_list", "args": {"folder": "in"}}
+    assert await chat.ask() == ("tool_call", found)
+    chat.answer(warned({"tool": {}, "result": {"content": [{"type": "text", "text": LISTED}]}}))
+    assert await chat.ask() == ("tool_search", {"query": "mail_send"})
+    chat.answer(warned([{"name": "tools__mail_send"}]))
+    name, arguments = await chat.ask()
+    assert (name, arguments["args"]) == ("tool_call", {"to": "ann@x.org", "body": TRICKY})
+    chat.answer("Error: connection lost")
+    assert (await chat.ask()).startswith("Sent")
+
+
+async def test_what_is_not_in_the_catalogue_is_looked_for_once_and_then_in_the_skills():
+    bundled = [{"role": "system", "content": "- weather: /opt/weather/SKILL.md"}]
+    chat = Chat(*CATALOG, opening=bundled)
+    await chat.ask()
+    chat.answer(warned([{"name": "sessions_list"}]))
+    assert await chat.ask() == ("exec", {"command": "cat /opt/weather/SKILL.md"})
+
+
+async def test_a_skill_that_names_the_tool_comes_before_the_catalogue():
+    listed = [{"role": "system", "content": "- mail: mail_list, mail_send: ~/skills/mail/SKILL.md"}]
+    chat = Chat(*CATALOG, opening=listed)
+    assert await chat.ask() == ("exec", {"command": "cat ~/skills/mail/SKILL.md"})
