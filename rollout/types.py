@@ -177,7 +177,8 @@ class Call(Record, frozen=True, kw_only=True):
     """Which agent of the harness asked (thread, sub-agent id), as far as its headers tell."""
     usage: Usage = Usage()
     finish: str = ""
-    """Why generation stopped: `stop`, `tool_calls`, `length`, `content_filter`; `context`: it did not fit."""
+    """Why it stopped: `stop`, `tool_calls`, `length`, `content_filter`; `context`: the prompt did not
+    fit; `empty`: stopped without saying anything."""
     prompt_ids: bytes = b""
     """Token ids of the prompt as the server saw it, int32 little-endian; empty when it gave none."""
     response_ids: bytes = b""

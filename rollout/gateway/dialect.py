@@ -62,3 +62,7 @@ class Dialect(ABC):
     @abstractmethod
     def finish(self, reply: JsonObject) -> str:
         """Why generation stopped, in chat terms: stop, tool_calls, length, content_filter."""
+
+    @abstractmethod
+    def is_empty(self, reply: JsonObject) -> bool:
+        """Whether a reply neither says anything nor calls a tool."""

@@ -183,7 +183,7 @@ class ModelProxy:
             tries=tries.count,
             model=reply.model,
             usage=reply.usage if reply.usage != Usage() else spoken.usage(reply.body),
-            finish=reply.finish or spoken.finish(reply.body),
+            finish=_finish(reply, spoken),
             prompt_ids=reply.prompt_ids,
             response_ids=reply.response_ids,
             logprobs=reply.logprobs,
@@ -312,6 +312,11 @@ def _draft(session: Session, asked: Asked, index: int) -> Call:
         started=asked.started,
         agent=agent,
     )
+
+
+def _finish(reply: ModelReply, spoken: Dialect) -> str:
+    finish = reply.finish or spoken.finish(reply.body)
+    return "empty" if finish == "stop" and spoken.is_empty(reply.body) else finish
 
 
 def _refused(asked: Asked, draft: Call, refusal: Refused, finish: str) -> Call:

@@ -41,6 +41,7 @@ DEAD_ENDS = {
     "context": "the conversation no longer fits in the context window",
     "length": "the last reply was cut at its token limit",
     "content_filter": "the model refused to go on",
+    "empty": "the last reply was empty",
 }
 """Ends of a model call, by `Call.finish`, at which a harness may fail without any fault of its own."""
 

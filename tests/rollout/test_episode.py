@@ -196,6 +196,7 @@ class Cut(Fake):
         (Fake(Refused("no", 400, "invalid_prompt")), "the model refused to go on; exit 1"),
         (Cut("content_filter"), "the model refused to go on; exit 1"),
         (Cut("length"), "cut at its token limit; exit 1"),
+        (Fake(text=""), "the last reply was empty; exit 1"),
     ],
 )
 async def test_a_failure_after_the_policys_dead_end_is_the_policys(

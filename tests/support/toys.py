@@ -116,8 +116,10 @@ class Fake(Upstream):
 
     model = "fake"
 
-    def __init__(self, error: Exception | None = None, hang: bool = False) -> None:
-        self.error, self.hang = error, hang
+    def __init__(
+        self, error: Exception | None = None, hang: bool = False, text: str = "ok"
+    ) -> None:
+        self.error, self.hang, self.text = error, hang, text
 
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Fake:
@@ -128,7 +130,7 @@ class Fake(Upstream):
             await asyncio.Event().wait()
         if self.error is not None:
             raise self.error
-        message = {"role": "assistant", "content": "ok"}
+        message = {"role": "assistant", "content": self.text}
         body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
         return ModelReply(body=body, usage=Usage(prompt=10, completion=2), finish="stop")
 

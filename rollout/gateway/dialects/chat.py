@@ -63,6 +63,10 @@ class ChatDialect(Dialect):
     def finish(self, reply: JsonObject) -> str:
         return reply["choices"][0].get("finish_reason") or ""
 
+    def is_empty(self, reply: JsonObject) -> bool:
+        message = reply["choices"][0]["message"]
+        return not any(message.get(key) for key in ("content", "tool_calls", "refusal"))
+
 
 def error_body(status: int, message: str, code: str) -> JsonObject:
     """An error as both of OpenAI's APIs write it."""

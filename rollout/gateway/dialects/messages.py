@@ -99,6 +99,9 @@ class MessagesDialect(Dialect):
     def finish(self, reply: JsonObject) -> str:
         return FINISHES.get(reply.get("stop_reason") or "", "stop")
 
+    def is_empty(self, reply: JsonObject) -> bool:
+        return all(block["type"] == "thinking" for block in reply["content"])
+
 
 def _envelope(body: JsonObject) -> JsonObject:
     return {

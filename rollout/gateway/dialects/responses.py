@@ -102,6 +102,11 @@ class ResponsesDialect(Dialect):
         called = any(item["type"] in GROWING for item in reply["output"])
         return "tool_calls" if called else "stop"
 
+    def is_empty(self, reply: JsonObject) -> bool:
+        return all(
+            item["type"] == "reasoning" or item.get("content") == [] for item in reply["output"]
+        )
+
 
 def _response_id(body: JsonObject) -> str:
     return f"resp_{call_key(body.get('input'))}"

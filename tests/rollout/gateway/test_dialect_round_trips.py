@@ -18,7 +18,7 @@ from openai.lib.streaming.responses import ResponseStreamState
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
-from support.dialects import STEADY, normal, parsed, replies, stream
+from support.dialects import STEADY, normal, parsed, replies, reply, stream
 
 from rollout.gateway.dialects import DIALECTS
 from rollout.gateway.dialects.messages_request import UNPARSED
@@ -203,3 +203,28 @@ def test_reading_is_deterministic_and_leaves_the_request_alone(said):
             dialect, dialect.from_chat(said, body, memory), body
         )
         assert json.dumps(body) == before
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize(
+    ("message", "empty"),
+    [
+        ({"content": None}, True),
+        ({"content": "", "reasoning_content": "hm"}, True),
+        ({"content": "yes"}, False),
+        (
+            {
+                "content": None,
+                "tool_calls": [
+                    {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                ],
+            },
+            False,
+        ),
+    ],
+)
+def test_a_reply_that_says_nothing_is_known(name, message, empty):
+    dialect = DIALECTS[name]
+    body = {"model": "m", "messages": [], "input": "hi", "max_tokens": 9}
+    _, memory = dialect.to_chat(body)
+    assert dialect.is_empty(dialect.from_chat(reply(message), body, memory)) is empty
