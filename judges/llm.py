@@ -2,67 +2,62 @@
 
 from __future__ import annotations
 
-import json
-import re
+import asyncio
+import time
 from typing import Any
 
+from judges.cache import JudgeCache
 from rollout.errors import JudgeError, ModelError
+from rollout.gateway.retry import Retry
 from rollout.gateway.upstream import ModelRequest, Transient, Upstream
-from rollout.judge import Judge, Verdict
+from rollout.judge import Judge
 from rollout.types import JsonObject, Task
 
-__all__ = ["LLMJudge", "read_verdict"]
+__all__ = ["LLMJudge"]
 
-TRIES = 4
-"""A reply that can't be read is asked for again: even at temperature 0 servers vary."""
+SAMPLING: JsonObject = {"temperature": 0.0, "max_tokens": 8192}
+"""claw-eval's (src/claw_eval/graders/llm_judge.py)."""
 
 
 class LLMJudge(Judge):
-    """Asks for `{"score": 0..1, "reasoning": "..."}` at temperature 0."""
+    """Asks at temperature 0, each question once where there is a cache."""
 
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(
+        self, upstream: Upstream, cache: JudgeCache | None = None, retry: Retry | None = None
+    ) -> None:
+        self.model = upstream.model
         self._upstream = upstream
+        self._cache = cache
+        self._retry = retry or Retry()
 
-    async def ask(self, messages: list[dict[str, Any]]) -> Verdict:
-        body = {"model": self._upstream.model, "messages": messages, "temperature": 0.0}
+    async def reply(self, messages: list[dict[str, Any]], repeat: int = 0) -> str:
+        body = {"model": self.model, "messages": messages, **SAMPLING}
+        key = JudgeCache.key(body, repeat)
+        known = self._cache.get(key) if self._cache else None
+        if known is not None:
+            return known
+        text = await self._ask(body)
+        if self._cache:
+            self._cache.put(key, self.model, text)
+        return text
+
+    async def _ask(self, body: JsonObject) -> str:
         request = ModelRequest(dialect="chat", body=body, task=Task(id="judge", prompt=""))
-        problem = ""
-        for _ in range(TRIES):
+        tries, failed_at = 0, 0.0
+        while True:
+            tries += 1
             try:
                 reply = await self._upstream.complete(request)
-                return read_verdict(str(reply.body["choices"][0]["message"].get("content") or ""))
-            except (Transient, ValueError) as error:
-                problem = str(error)
+                return str(reply.body["choices"][0]["message"].get("content") or "")
+            except Transient as error:
+                now = time.monotonic()
+                failed_at = failed_at or now
+                pause = self._retry.delay(tries, now - failed_at, error)
+                if pause is None:
+                    raise JudgeError(f"the judge {self.model} is out of reach: {error}") from error
+                await asyncio.sleep(pause)
             except ModelError as error:
-                raise JudgeError(f"the judge {self._upstream.label} refused: {error}") from error
-        raise JudgeError(f"the judge {self._upstream.label} gave no verdict: {problem}")
+                raise JudgeError(f"the judge {self.model} refused: {error}") from error
 
     def fingerprint(self) -> JsonObject:
-        return {**self._upstream.fingerprint(), "temperature": 0.0}
-
-
-def read_verdict(text: str) -> Verdict:
-    """The verdict in a reply, with prose or braces around it or in it.
-
-    The last JSON object with a `score` counts: models think aloud before they decide. Raises ValueError
-    when there is none, or its score is not a number in [0, 1].
-    """
-    decoder = json.JSONDecoder()
-    found: Verdict | None = None
-    for start in (match.start() for match in re.finditer(r"\{", text)):
-        try:
-            value, _ = decoder.raw_decode(text, start)
-        except ValueError:
-            continue
-        if "score" in value:
-            found = _verdict(value, text)
-    if found is None:
-        raise ValueError(f"no JSON object with a score in the reply {text[:200]!r}")
-    return found
-
-
-def _verdict(value: dict[str, Any], raw: str) -> Verdict:
-    score = value["score"]
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise ValueError(f"score: {score!r} is not a number from 0 to 1")
-    return Verdict(score=float(score), reasoning=str(value.get("reasoning", "")), raw=raw)
+        return {**self._upstream.fingerprint(), **SAMPLING}

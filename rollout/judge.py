@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from abc import ABC, abstractmethod
 from typing import Any
 
+from rollout.errors import JudgeError
 from rollout.types import JsonObject, Record
 
-__all__ = ["Judge", "Verdict"]
+__all__ = ["Judge", "Verdict", "read_verdict"]
 
 
 class Verdict(Record, frozen=True, kw_only=True):
@@ -23,10 +26,59 @@ class Verdict(Record, frozen=True, kw_only=True):
 class Judge(ABC):
     """Asks a model for a verdict. Raises JudgeError rather than inventing a score."""
 
+    model: str = ""
+    """The model's name."""
+    tries = 4
+    """A reply that can't be read is asked for again: even at temperature 0 servers vary."""
+
     @abstractmethod
+    async def reply(self, messages: list[dict[str, Any]], repeat: int = 0) -> str:
+        """The model's reply to chat messages, untouched.
+
+        `repeat` counts how often the same was asked before because the reply was of no use: each gets a
+        reply of its own, and a cache keeps them apart. Raises JudgeError when there is none to be had.
+        """
+
     async def ask(self, messages: list[dict[str, Any]]) -> Verdict:
         """Send chat messages that end in a request for `{"score": 0..1, "reasoning": "..."}`."""
+        problem = ""
+        for repeat in range(self.tries):
+            try:
+                return read_verdict(await self.reply(messages, repeat))
+            except ValueError as error:
+                problem = str(error)
+        raise JudgeError(f"the judge {self.model} gave no verdict: {problem}")
 
     def fingerprint(self) -> JsonObject:
         """Model, address class and sampling, for the manifest."""
         return {}
+
+
+def read_verdict(text: str) -> Verdict:
+    """The verdict in a reply, with prose or braces around it or in it.
+
+    The last JSON object with a `score` counts: models think aloud before they decide. Raises ValueError
+    when there is none, or its score is not a number in [0, 1].
+    """
+    decoder = json.JSONDecoder()
+    found: Verdict | None = None
+    end = 0
+    for start in (match.start() for match in re.finditer(r"\{", text)):
+        if start < end:
+            continue  # inside an object that is read already: its reasoning may quote a score
+        try:
+            value, stop = decoder.raw_decode(text, start)
+        except ValueError:
+            continue
+        if "score" in value:
+            found, end = _verdict(value, text), stop
+    if found is None:
+        raise ValueError(f"no JSON object with a score in the reply {text[:200]!r}")
+    return found
+
+
+def _verdict(value: dict[str, Any], raw: str) -> Verdict:
+    score = value["score"]
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        raise ValueError(f"score: {score!r} is not a number from 0 to 1")
+    return Verdict(score=float(score), reasoning=str(value.get("reasoning", "")), raw=raw)

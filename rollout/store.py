@@ -27,7 +27,7 @@ import zstandard
 from rollout.errors import UsageError
 from rollout.types import Episode, Record, Trace
 
-__all__ = ["EpisodeStore", "sync_folder"]
+__all__ = ["EpisodeStore", "storable", "sync_folder"]
 
 EPISODES = "episodes.jsonl"
 TRACES = "traces.zst"
@@ -318,10 +318,10 @@ def _encode(encode: Callable[[Any], bytes], record: Record) -> bytes:
     try:
         return encode(record)
     except (OverflowError, UnicodeEncodeError):
-        return encode(_storable(msgspec.to_builtins(record, builtin_types=(bytes,))))
+        return encode(storable(msgspec.to_builtins(record, builtin_types=(bytes,))))
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """A copy without what neither UTF-8 nor MessagePack can hold.
 
     Agents do send half an emoji (a lone surrogate, kept as `\\ud83d`) and integers beyond 64 bits (kept
@@ -332,7 +332,7 @@ def _storable(value: Any) -> Any:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         return str(value)
     if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(item) for item in value]
+        return [storable(item) for item in value]
     return value

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rollout.gateway.dialects import DIALECTS
-from rollout.types import Call, JsonObject, Trace
+from rollout.transcript import UNREADABLE, chat_messages, main_calls
+from rollout.types import JsonObject, Trace
 
 __all__ = ["conversation"]
 
@@ -18,35 +18,11 @@ def conversation(trace: Trace, prompt: str) -> list[JsonObject]:
 
     After a compaction that is the shortened history, as the model saw it. The store holds every call.
     """
-    main = [call for call in trace.calls if call.kind == "main" and call.status < 400]
     try:
-        return list(_converted(chat_messages(main[-1])))
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # An agent may send anything, and its dialect may make nothing of it.
+        return list(_converted(chat_messages(main_calls(trace)[-1])))
+    except UNREADABLE:
         answer = [{"role": "assistant", "content": trace.answer}] if trace.answer else []
         return [{"role": "user", "content": prompt}, *answer]
-
-
-def chat_messages(call: Call) -> list[JsonObject]:
-    """A call's request and its reply as one row of chat messages.
-
-    The reply becomes the request's last turn first, as the harness would send it back, so that the
-    dialect's own translation applies to both.
-    """
-    body, reply = msgspec.json.decode(call.request), msgspec.json.decode(call.reply)
-    if call.dialect == "chat":
-        body["messages"] = [*body["messages"], reply["choices"][0]["message"]]
-    elif call.dialect == "messages":
-        turn = {"role": "assistant", "content": reply["content"]}
-        body["messages"] = [*body["messages"], turn]
-    else:
-        asked = body["input"]
-        if isinstance(asked, str):
-            asked = [{"type": "message", "role": "user", "content": asked}]
-        body["input"] = [*asked, *reply["output"]]
-    chat, _ = DIALECTS[call.dialect].to_chat(body)
-    messages: list[JsonObject] = chat["messages"]
-    return messages
 
 
 def _converted(chat: list[JsonObject]) -> Iterator[JsonObject]:

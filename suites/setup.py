@@ -22,6 +22,8 @@ from suites.options import Options
 
 __all__ = ["fitted", "make_harness", "make_upstream", "open_setup"]
 
+NEEDS_JUDGE = "needs a judge (--judge openai:NAME)"
+
 
 @asynccontextmanager
 async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
@@ -59,9 +61,12 @@ async def open_setup(suite: Suite, options: Options) -> AsyncIterator[Setup]:
 
 def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
     """The tasks, those that can't run under this setup marked with the reason."""
-    return [
-        msgspec.structs.replace(task, skip=task.skip or suite.unfit(task, setup)) for task in tasks
-    ]
+
+    def reason(task: Task) -> str:
+        unjudged = task.judged and setup.judge is None
+        return task.skip or suite.unfit(task, setup) or (NEEDS_JUDGE if unjudged else "")
+
+    return [msgspec.structs.replace(task, skip=reason(task)) for task in tasks]
 
 
 def make_harness(spec: str, program: str = "") -> Harness:

@@ -187,7 +187,7 @@ async def test_a_verify_that_goes_wrong_is_a_fault_of_the_environment(write_task
 
 
 async def test_tasks_that_cannot_be_graded(write_task):
-    with pytest.raises(EnvironmentFault, match=r"no verify\.py to grade with"):
+    with pytest.raises(EnvironmentFault, match="nothing to grade with"):
         await grade(write_task(verify=None))
     with pytest.raises(EnvironmentFault, match="not a task of claw services"):
         await Claw().grade(Task(id="x", prompt=""), Trace())
