@@ -1,0 +1,169 @@
+"""OpenClaw, unmodified: `openclaw agent exec` in the sandbox, its model calls through the gateway.
+
+`agent exec` is OpenClaw's own way to run one task without a person: it brings the coding tools, full
+shell access and no approvals. The default preset leaves everything else as OpenClaw ships it: its prompt,
+its bundled skills and plugins, MCP tools found through `tool_search`. OpenClaw rewrites a conversation as
+it goes (call ids, the context message at the end, compaction), so a call's prompt is what that call sent.
+
+Each start costs about ten seconds of processor time and 1 to 1.4 GB. Sub-agents need OpenClaw's
+long-lived gateway: in `agent exec` their start fails, and the model is told so.
+
+Configuration: docs.openclaw.ai/gateway/configuration-reference, docs.openclaw.ai/cli/agent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from harness_wrappers._common import SERVER, as_json, ended, environment
+from rollout.errors import HarnessError
+from rollout.harness import Finish, Harness, Job, Launch
+from rollout.programs import NODE, Program
+from rollout.sandbox import ExecResult, Sandbox
+from rollout.types import CallKind, JsonObject
+
+__all__ = ["OpenClaw"]
+
+NEVER = 86_400
+"""Seconds: the episode's own limit ends it long before."""
+
+POLICY_ENDS = frozenset({"context_overflow", "incomplete_turn"})
+"""Kinds of error that the model brought about: a full context (the last call may be a summary that helped
+nothing), a reply that was filtered, or one that calls a tool with arguments that are no JSON."""
+
+NO_ANSWER = "couldn't generate a response"
+"""The model's last reply was empty, and again when OpenClaw asked for an answer."""
+
+NO_TOOLS = re.compile(r"^\[bundle-mcp\] failed to start server .*", re.MULTILINE)
+"""On stderr: OpenClaw goes on without the tools, which would count as the model's failure."""
+
+UNSAFE = re.compile(r"[^\w.:/-]")
+"""In a model's name `@` would ask for a login; the gateway forwards the real name whatever is sent."""
+
+SUMMARIZER = "You are a context summarization assistant."
+"""How the prompt of every compaction begins."""
+
+SESSION = re.compile(r"^Runtime: agent=\S+ \| session=(\S+) \|.*\Z", re.MULTILINE)
+"""The last line of what opens a turn; a sub-agent's key is `agent:<id>:subagent:<uuid>`."""
+
+
+class OpenClaw(Harness):
+    """`openclaw agent exec --json`, one HOME and state folder per episode."""
+
+    dialect = "chat"
+    surfaces = ("mcp", "skill")
+    program: ClassVar[Program | None] = Program(
+        name="openclaw",
+        candidates=("programs/openclaw/node_modules/openclaw/openclaw.mjs",),
+        install="make harnesses, or npm install -g openclaw",
+        package="openclaw",
+        runtime=NODE,
+    )
+    presets: ClassVar[Mapping[str, JsonObject]] = {
+        "default": {},
+        "direct": {"tools": {"toolSearch": False}},
+        "slim": {
+            "plugins": {"enabled": False},
+            "skills": {"allowBundled": ["none"]},
+            "tools": {
+                "toolSearch": False,
+                "allow": ["read", "write", "edit", "exec", "process", "ls", f"{SERVER}__*"],
+            },
+        },
+    }
+
+    def launch(self, job: Job, sandbox: Sandbox) -> Launch:
+        state = f"{sandbox.home}/.openclaw"
+        config = f"{state}/openclaw.json"
+        files = {config: as_json(_merged(_settings(job), self.options))}
+        files |= {f"{state}/skills/{path}": text for path, text in job.skills.items()}
+        argv = ("agent", "exec", "--json", "--config", config, "--state-dir", state)
+        where = ("--cwd", sandbox.workspace, "--timeout", str(NEVER))
+        # Each episode has a user and a HOME of its own: a cache would be written and never read.
+        env = environment(sandbox, GATEWAY_KEY=job.endpoint.key, NODE_DISABLE_COMPILE_CACHE="1")
+        return Launch((*self.command, *argv, *where, "--", job.prompt), env, files)
+
+    def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
+        if found := NO_TOOLS.search(result.stderr.decode(errors="replace")):
+            raise HarnessError(f"openclaw ran without the task's tools: {found[0]}")
+        said = _envelope(result.stdout)
+        error: JsonObject = said.get("error") or {}
+        failure = str(error.get("message", ""))
+        finish = ended("openclaw", result, answer=str(said.get("final", "")), failure=failure)
+        if error.get("kind") in POLICY_ENDS or NO_ANSWER in failure:
+            return replace(finish, gave_up=failure, failed="")
+        return finish
+
+    @classmethod
+    def classify(cls, headers: Mapping[str, str], body: JsonObject) -> tuple[CallKind, str]:
+        messages: list[JsonObject] = body.get("messages") or []
+        if messages and _text(messages[0]).startswith(SUMMARIZER):
+            return "compaction", ""
+        for message in messages:
+            if message.get("role") == "user" and (found := SESSION.search(_text(message))):
+                return ("subagent" if ":subagent:" in found[1] else "main"), found[1]
+        return "main", ""
+
+    def fingerprint(self) -> JsonObject:
+        return super().fingerprint() | {"mode": "agent exec"}
+
+
+def _settings(job: Job) -> JsonObject:
+    endpoint = job.endpoint
+    name = UNSAFE.sub("-", endpoint.model).lstrip("/")
+    model = {
+        "id": name,
+        "name": name,
+        "reasoning": False,
+        "input": ["text"],
+        "contextWindow": endpoint.context_window,
+        "maxTokens": endpoint.max_output,
+    }
+    provider = {
+        "baseUrl": endpoint.model_url,
+        "apiKey": "${GATEWAY_KEY}",
+        "api": "openai-completions",
+        "timeoutSeconds": NEVER,
+        "models": [model],
+    }
+    server = {
+        "url": endpoint.mcp_url,
+        "transport": "streamable-http",
+        "connectionTimeoutMs": 120_000,
+        "requestTimeoutMs": 600_000,
+    }
+    return {
+        "models": {"mode": "replace", "providers": {"gateway": provider}},
+        "mcp": {"servers": {SERVER: server} if job.surface == "mcp" and job.tools else {}},
+        "agents": {"defaults": {"model": {"primary": f"gateway/{name}"}}},
+        "update": {"checkOnStart": False},
+    }
+
+
+def _merged(settings: JsonObject, more: Mapping[str, Any]) -> JsonObject:
+    """Nested settings with those of a preset."""
+    merged = dict(settings)
+    for key, value in more.items():
+        inner = merged.get(key)
+        merged[key] = _merged(inner, value) if isinstance(inner, dict) else value
+    return merged
+
+
+def _envelope(stdout: bytes) -> JsonObject:
+    """The JSON object that `--json` prints at the end; empty where there is none."""
+    try:
+        said = json.loads(stdout)
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _text(message: JsonObject) -> str:
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content)
