@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("rollout", "environments", "harness_wrappers", "judges", "suites")
+PACKAGES = ("rollout", "environments", "harness_wrappers", "judges", "suites", "train")
 
 ALLOWED = {
     "rollout": {"rollout"},
@@ -15,12 +15,14 @@ ALLOWED = {
     "harness_wrappers": {"rollout", "harness_wrappers"},
     "judges": {"rollout", "judges"},
     "suites": {"rollout", "environments", "harness_wrappers", "judges", "suites"},
+    "train": {"rollout", "train"},
 }
 
 ONLY_IN = {
     "inspect_ai": {"suites/inspect_adapter.py", "suites/inspect_log.py"},
     "kubernetes": {"rollout/sandboxes/kubernetes.py"},
     "playwright": {"environments/browser_use"},
+    "pyarrow": {"train"},
     "torch": {"train"},
     "transformers": {"train"},
     "verl": {"train"},

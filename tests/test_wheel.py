@@ -40,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_it_holds_code_data_and_no_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    code = tracked("rollout", "environments", "harness_wrappers", "judges", "suites")
+    code = tracked("rollout", "environments", "harness_wrappers", "judges", "suites", "train")
     assert {name for name in code if (ROOT / name).exists()} <= names
     assert not any(name.startswith(("tests/", "benchmarks/", "docs/")) for name in names)
 
