@@ -11,7 +11,7 @@ from rollout.harness import Finish
 from rollout.sandbox import ExecResult, Sandbox
 from rollout.types import JsonObject
 
-__all__ = ["SERVER", "as_json", "ended", "environment", "events", "toml"]
+__all__ = ["SERVER", "as_json", "chat_text", "ended", "environment", "events", "toml"]
 
 SERVER = "tools"
 """The MCP server's name; most harnesses call its tools `mcp__tools__<name>`."""
@@ -79,3 +79,14 @@ def ended(name: str, result: ExecResult, *, answer: str, failure: str = "") -> F
         why = failure or " ".join(log.strip().splitlines()[-1:]) or "no message"
         failed = f"{name} ended with exit code {result.exit_code}: {why}"
     return Finish(answer=answer, exit_code=result.exit_code, log=log, failed=failed)
+
+
+def chat_text(body: JsonObject, index: int) -> str:
+    """The text of a chat request's message at `index`; empty where there is none."""
+    messages = body.get("messages") or []
+    if not -len(messages) <= index < len(messages):
+        return ""
+    content = messages[index].get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content)

@@ -66,6 +66,16 @@ class Codex(Harness):
         package="@openai/codex",
     )
 
+    presets: ClassVar[Mapping[str, JsonObject]] = {
+        "default": {},
+        "solo": {"agents.enabled": False},
+        "slim": {
+            "agents.enabled": False,
+            "features.goals": False,
+            "features.view_image": False,
+        },
+    }
+
     async def prepare(self) -> None:
         await super().prepare()
         self.executable = str(_native(Path(self.executable)))
@@ -80,7 +90,7 @@ class Codex(Harness):
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
         home = f"{sandbox.home}/.codex"
-        files = {f"{home}/config.toml": toml(_settings(job))}
+        files = {f"{home}/config.toml": toml({**_settings(job), **self.options})}
         files |= {f"{home}/skills/{path}": text for path, text in job.skills.items()}
         return self._launch(job, sandbox, ("--", job.prompt), files)
 
