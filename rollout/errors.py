@@ -18,6 +18,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import ClassVar
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "SandboxError",
     "UsageError",
     "boundary",
+    "usable",
 ]
 
 
@@ -98,3 +100,12 @@ def boundary(error: type[RolloutError], doing: str) -> Iterator[None]:
         classified = error(f"{doing}: {type(cause).__name__}: {cause}")
         classified.detail = traceback.format_exc()
         raise classified from cause
+
+
+@contextmanager
+def usable(path: Path, remedy: str = "mend that and resume") -> Iterator[None]:
+    """Turn what the disk refuses inside (it is full, read-only, gone) into a UsageError."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}; {remedy}") from error

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from rollout.errors import UsageError
+from rollout.errors import UsageError, usable
 from rollout.first_sent import FirstSent, first_sent
 from rollout.store import sync_folder
 from rollout.types import Call, JsonObject, Record
@@ -113,6 +113,8 @@ class Manifest(Record, frozen=True, kw_only=True, omit_defaults=False):
             data = path.read_bytes()
         except FileNotFoundError:
             raise UsageError(f"{folder} holds no run: {MANIFEST} is missing") from None
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}; restore it") from error
         try:
             written = msgspec.json.decode(data, type=_Format).format
             if written != FORMAT:
@@ -125,16 +127,19 @@ class Manifest(Record, frozen=True, kw_only=True, omit_defaults=False):
             raise UsageError(f"{path} is damaged: {error}") from error
 
     def write(self, folder: Path) -> None:
-        """Write or replace the run's manifest; a crash leaves the old one or the new one."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write or replace the manifest in `folder`; a crash leaves the old one or the new one.
+
+        Raises UsageError when the disk is full, or the folder gone.
+        """
         data = msgspec.json.format(msgspec.json.encode(self.as_json()), indent=2)
         path, partial = folder / MANIFEST, folder / f".{MANIFEST}.partial"
-        with partial.open("wb") as file:
-            file.write(data + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        sync_folder(folder)
+        with usable(path):
+            with partial.open("wb") as file:
+                file.write(data + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            sync_folder(folder)
 
     def as_json(self) -> JsonObject:
         """Plain JSON, without keys, passwords and logins."""

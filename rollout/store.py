@@ -24,7 +24,7 @@ from typing import Any, Self
 import msgspec
 import zstandard
 
-from rollout.errors import UsageError
+from rollout.errors import UsageError, usable
 from rollout.types import Episode, Record, Trace
 
 __all__ = ["EpisodeStore", "storable", "sync_folder"]
@@ -64,8 +64,10 @@ class EpisodeStore:
         """What was cut off when the store was opened after a crash, in one line; else empty."""
         self._lock = lock
         flags = os.O_RDONLY if lock is None else os.O_RDWR | os.O_CREAT
-        self._traces_fd = os.open(folder / TRACES, flags, 0o644)
-        self._lines_fd = os.open(folder / EPISODES, flags, 0o644)
+        with usable(folder / TRACES):
+            self._traces_fd = os.open(folder / TRACES, flags, 0o644)
+        with usable(folder / EPISODES):
+            self._lines_fd = os.open(folder / EPISODES, flags, 0o644)
         self._episodes: list[Episode] = []
         self._frames: dict[str, _Frame] = {}
         self._last_line = 0
@@ -174,7 +176,13 @@ class EpisodeStore:
             raise ValueError(f"episode {episode.id!r} is stored already")
         if os.fstat(self._lines_fd).st_size != self._lines_end:
             raise UsageError(f"{self.folder / EPISODES} was changed by something else: resume")
-        data = self._compressor.compress(_encode(msgspec.msgpack.encode, trace))
+        for name, descriptor in ((EPISODES, self._lines_fd), (TRACES, self._traces_fd)):
+            if not os.fstat(descriptor).st_nlink:
+                raise UsageError(f"{self.folder / name} was removed: start the run again")
+        packed = _encode(msgspec.msgpack.encode, trace)
+        # What can't be read back must not get into the file; the same goes for the line.
+        msgspec.msgpack.decode(packed, type=Trace)
+        data = self._compressor.compress(packed)
         frame = _Frame(offset=self._traces_end, length=len(data), crc32=zlib.crc32(data))
         line = _line(episode, frame)
         try:
@@ -242,12 +250,28 @@ class EpisodeStore:
             if not self._last_is_whole():
                 raise UsageError(f"{self.folder / TRACES} is damaged: several traces are missing")
         orphaned = max(os.fstat(self._traces_fd).st_size - self._traces_end, 0)
+        if self._hides_episodes():
+            raise UsageError(
+                f"{self.folder / EPISODES} ends before {TRACES} does: lines are missing, restore them"
+            )
         if torn or orphaned:
             self._undo()
             self.recovered = (
                 f"{self.folder}: an episode was being written when the run was killed; "
                 f"cut {torn} bytes from {EPISODES} and {orphaned} from {TRACES}"
             )
+
+    def _hides_episodes(self) -> bool:
+        """Whether a whole frame and more follow the last line's: a crash leaves one at most."""
+        frame, end = zstandard.ZstdDecompressor().decompressobj(), self._traces_end
+        try:
+            while not frame.eof and (data := os.pread(self._traces_fd, 1 << 20, end)):
+                frame.decompress(data)
+                end += len(data)
+        except zstandard.ZstdError:
+            return False
+        more = len(frame.unused_data) + max(os.fstat(self._traces_fd).st_size - end, 0)
+        return frame.eof and more > 0
 
     def _last_is_whole(self) -> bool:
         return not self._episodes or self._read(self._frames[self._episodes[-1].id]) is not None
@@ -275,11 +299,9 @@ def _require(folder: Path) -> None:
 
 def _lock(folder: Path) -> int:
     """Take the run's lock; the kernel frees it when this process ends, however it ends."""
-    try:
+    with usable(folder, "a run needs a folder to write to"):
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise UsageError(f"{folder}: {error.strerror}; a run needs a folder to write to") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -305,7 +327,6 @@ def _write(descriptor: int, data: bytes, offset: int) -> None:
 def _line(episode: Episode, frame: _Frame) -> bytes:
     line = _Line(**{name: getattr(episode, name) for name in _FIELDS}, trace=frame)
     data = _encode(msgspec.json.encode, line)
-    # What can't be read back (a score that is not a number, say) must not get into the file.
     msgspec.json.decode(data, type=_Line)
     return data + b"\n"
 

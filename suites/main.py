@@ -18,7 +18,7 @@ import msgspec
 from rich.console import Console
 
 from rollout.episode import Setup
-from rollout.errors import UsageError
+from rollout.errors import UsageError, usable
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
@@ -138,7 +138,9 @@ def _result(
         paths={what: str(folder / name) for what, name in names.items()},
     )
     summary = msgspec.json.format(msgspec.json.encode(result.as_json()), indent=2)
-    (folder / names["summary"]).write_bytes(summary + b"\n")
+    path = folder / names["summary"]
+    with usable(path):
+        path.write_bytes(summary + b"\n")
     return result
 
 

@@ -42,6 +42,7 @@ def call(request: dict, dialect: str = "chat") -> Call:
 
 def test_written_and_read(manifest, tmp_path):
     manifest = manifest.amend("t1", call({"messages": [{"role": "system", "content": "Be kind"}]}))
+    (tmp_path / "run").mkdir()
     manifest.write(tmp_path / "run")
     assert Manifest.read(tmp_path / "run") == manifest
     manifest.write(tmp_path / "run")
@@ -50,6 +51,14 @@ def test_written_and_read(manifest, tmp_path):
     assert written["format"] == 1
     assert written["code"]["python"].startswith("3.")
     assert written["first_sent"]["t1"]["system_bytes"] == 7
+
+
+def test_a_place_that_is_no_good_is_one_line(manifest, tmp_path):
+    with pytest.raises(UsageError, match=r"gone/manifest\.json: No such file or directory; mend"):
+        manifest.write(tmp_path / "gone")
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(UsageError, match=r"manifest\.json: Is a directory; restore it"):
+        Manifest.read(tmp_path)
 
 
 @pytest.mark.parametrize(

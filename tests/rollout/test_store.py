@@ -123,6 +123,11 @@ async def test_what_could_not_be_read_back_is_refused(run):
     with EpisodeStore.open(run) as store:
         with pytest.raises(msgspec.ValidationError, match=r"grade\.score"):
             await store.append(nonsense, trace(3))
+        nameless = ToolCall(
+            index=0, name=None, arguments={}, status=200, reply=None, surface="native"
+        )
+        with pytest.raises(msgspec.ValidationError, match=r"tool_calls\[0\]\.name"):
+            await store.append(episode(3), Trace(tool_calls=(nameless,)))
         await store.append(episode(3), trace(3))
         assert len(store.episodes()) == 4
 
@@ -218,6 +223,32 @@ async def test_a_removed_line_is_an_error(run):
     lines = (run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
     (run / "episodes.jsonl").write_bytes(lines[0] + lines[2])
     with pytest.raises(UsageError, match=r"line 2 is damaged .*does not start at byte"):
+        EpisodeStore.open(run)
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_lines_lost_at_the_end_take_no_traces_with_them(run, left):
+    lines = (run / "episodes.jsonl").read_bytes().splitlines(keepends=True)
+    (run / "episodes.jsonl").write_bytes(b"".join(lines[:left]))
+    traces = (run / "traces.zst").read_bytes()
+    with pytest.raises(UsageError, match="lines are missing, restore them"):
+        EpisodeStore.open(run)
+    assert (run / "traces.zst").read_bytes() == traces
+
+
+@pytest.mark.parametrize("name", ["episodes.jsonl", "traces.zst"])
+async def test_a_file_removed_under_a_running_store_is_an_error(run, name):
+    with EpisodeStore.open(run) as store:
+        (run / name).unlink()
+        with pytest.raises(UsageError, match=f"{name} was removed"):
+            await store.append(episode(3), trace(3))
+
+
+@pytest.mark.parametrize("name", ["episodes.jsonl", "traces.zst"])
+async def test_a_folder_in_a_files_place_is_one_line(run, name):
+    (run / name).unlink()
+    (run / name).mkdir()
+    with pytest.raises(UsageError, match=f"{name}: Is a directory"):
         EpisodeStore.open(run)
 
 
