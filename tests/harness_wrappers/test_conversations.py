@@ -5,7 +5,10 @@ import json
 import pytest
 from support.desk import Scripted, TalkingDesk, attempt, call, say
 
+from harness_wrappers.claude_code import ClaudeCode
 from harness_wrappers.codex import Codex
+from harness_wrappers.kimi_code import KimiCode
+from harness_wrappers.opencode import OpenCode
 from harness_wrappers.react import ALONE, React
 from rollout.errors import HarnessError, UsageError
 from rollout.harness import Harness
@@ -23,11 +26,13 @@ async def ready(harness: Harness) -> Harness:
     return harness
 
 
-@pytest.mark.parametrize("make", [React, Codex])
+@pytest.mark.parametrize(
+    "make", [React, Codex, ClaudeCode, KimiCode, pytest.param(OpenCode, marks=pytest.mark.slow)]
+)
 async def test_the_model_sees_one_conversation_and_the_last_answer_counts(make):
     harness, desk = await ready(make()), TalkingDesk(REPLY)
     upstream = Scripted([say(QUESTION), call(("clock_now", "{}")), say(ANSWER)])
-    if make is Codex:
+    if make is not React:
         upstream = Scripted([say(QUESTION), say(ANSWER)])
     episode, trace = await attempt(
         harness, upstream, harness.surfaces[0], Local(), environment=desk
