@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from rollout.gateway.dialects.messages_request import BILLING
 from rollout.types import Call, JsonObject, Record
 
 __all__ = ["FirstSent", "first_sent", "normalise"]
@@ -115,7 +116,10 @@ def _responses(body: JsonObject) -> str:
 
 
 def _messages(body: JsonObject) -> str:
-    return _text(body.get("system"))
+    """`system`, without Claude Code's billing line, and system messages among the others."""
+    told = _list(body.get("system")) or [{"text": body.get("system")}]
+    kept = [part for part in told if not _text([part]).startswith(BILLING)]
+    return "\n".join(filter(None, (_text(kept), _of_roles(body.get("messages")))))
 
 
 _SYSTEM = {"chat": _chat, "responses": _responses, "messages": _messages}

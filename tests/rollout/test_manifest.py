@@ -250,3 +250,14 @@ def test_the_commit_of_a_checkout(tmp_path, monkeypatch):
     assert not Code.here().dirty
     (tmp_path / "file").write_text("2")
     assert Code.here().dirty
+
+
+def test_the_billing_line_of_claude_code_is_no_part_of_its_prompt():
+    def sent(version):
+        billing = {"type": "text", "text": f"x-anthropic-billing-header: cc_version={version};"}
+        system = [billing, {"type": "text", "text": SYSTEM}]
+        skills = [{"role": "system", "content": "Skills: mail"}]
+        return first_sent(call({"system": system, "messages": skills}, "messages"))
+
+    assert sent("2.1.197.0f3") == sent("2.1.197.eb2")
+    assert sent("1").system_bytes == len(f"{SYSTEM}\nSkills: mail".encode())

@@ -16,7 +16,7 @@ from rollout.gateway.dialects.fields import need, objects, optional, unsupported
 from rollout.gateway.dialects.history import History, function_call, text_part
 from rollout.types import JsonObject
 
-__all__ = ["chat_request", "tool_input"]
+__all__ = ["BILLING", "chat_request", "tool_input"]
 
 SAME = ("model", "temperature", "top_p", "top_k")
 """Fields that mean the same in both formats; `top_k` to every open server."""
