@@ -136,6 +136,7 @@ def _result(
         tasks=tasks,
         episodes=episodes,
         paths={what: str(folder / name) for what, name in names.items()},
+        notes=suite.notes(),
     )
     summary = msgspec.json.format(msgspec.json.encode(result.as_json()), indent=2)
     path = folder / names["summary"]

@@ -32,6 +32,8 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
     categories: dict[str, str]
     """Task id -> category."""
     paths: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """What a reader must know to compare the figures."""
 
     def as_json(self) -> JsonObject:
         """The documented shape of `--json` and of `summary.json`."""
@@ -51,6 +53,7 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
             "categories": {
                 name: _rates_json(metrics, self.k) for name, metrics in self.by_category.items()
             },
+            "notes": list(self.notes),
             "tasks": [self._task_json(task, found) for task, found in tasks.items()],
             "paths": self.paths,
         }
@@ -84,6 +87,7 @@ def summarise_run(
     tasks: Sequence[Task],
     episodes: Sequence[Episode],
     paths: Mapping[str, str],
+    notes: Sequence[str] = (),
 ) -> Result:
     """All figures of a run, from the last try of each attempt."""
     categories = {task.id: task.category for task in tasks}
@@ -97,12 +101,15 @@ def summarise_run(
         episodes=tuple(episodes),
         categories=categories,
         paths=dict(paths),
+        notes=tuple(notes),
     )
 
 
 def print_result(console: Console, result: Result) -> None:
     """The table, what was not clean and why, and where everything was written."""
     console.print(f"\n{result.suite}, harness {result.harness}, model {result.model}", style="bold")
+    for note in result.notes:
+        _say(console, note)
     console.print(_table(result))
     k = result.k
     _say(console, f"pass^{k}: all {k} attempts pass (95 % interval over tasks); pass@{k}: any does")

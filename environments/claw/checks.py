@@ -39,10 +39,9 @@ def kind_of(service: ServiceEntry) -> str:
 
 
 def class_of(service: ServiceEntry) -> type[Service] | None:
-    """The class that serves it here; None for a live service, and for an unknown one."""
-    kind = kind_of(service)
+    """The class that serves it here; None for an unknown one."""
     try:
-        return None if kind in LIVE_WEB else service_class(kind)
+        return service_class(kind_of(service))
     except UsageError:
         return None
 
@@ -58,7 +57,7 @@ def check_task(data: TaskFile, folder: str, strict: bool) -> Iterator[str]:
     yield from _services(data)
     yield from _endpoints(data, strict)
     yield from _faults(data)
-    for field, name in data.workspace_files():
+    for field, name in (*data.workspace_files(), *data.grader_files()):
         path = Path(name)
         if path.is_absolute() or ".." in path.parts:
             yield f"{field}: {name!r} leaves the workspace; use a path below the task"
@@ -88,8 +87,6 @@ def _services(data: TaskFile) -> Iterator[str]:
     prefixes: list[str] = []
     for n, service in enumerate(data.services):
         kind = kind_of(service)
-        if kind in LIVE_WEB:
-            continue
         if (cls := class_of(service)) is None:
             known = plugins.available("environments.claw.services")
             yield f"services[{n}].name: {_unknown('service', kind, known)}"
@@ -107,7 +104,7 @@ def _endpoints(data: TaskFile, strict: bool) -> Iterator[str]:
             what = _unknown("tool", endpoint.tool_name, names)
             yield f"tool_endpoints[{n}].tool_name: {what}"
         if len(classes) < len(data.services):
-            continue  # Behind a live service, or an unknown one, which is reported already.
+            continue  # Behind an unknown service, which is reported already.
         path = urlsplit(endpoint.url).path
         serving = next((cls for cls in classes if path.startswith(f"/{cls.prefix}/")), None)
         if serving is None:

@@ -45,6 +45,9 @@ REFUSALS: dict[FaultKind, ToolReply] = {
 }
 """The kinds that answer in the service's place."""
 
+MIX: dict[FaultKind, float] = {"rate_limit": 0.35, "server_error": 0.35, "delay": 0.30}
+"""What an error rate is made of."""
+
 
 class Fault(Record, frozen=True, kw_only=True):
     """One rule of a task's `faults`."""
@@ -65,18 +68,31 @@ class Fault(Record, frozen=True, kw_only=True):
 
 
 class FaultPlan:
-    """The faults of one world: which call is hit by which, and what has been injected."""
+    """The faults of one world: which call is hit by which, and what has been injected.
 
-    def __init__(self, faults: tuple[Fault, ...], seed: int) -> None:
+    `error_rate` is the probability that a call fails although no fault of the task's hits it, as in
+    claw-eval's own middleware (mock_services/_base.py, ERROR_RATE): 35 % rate limits, 35 % server errors,
+    30 % delays of 2 to 4 s. Theirs has no seed; ours does.
+    """
+
+    def __init__(self, faults: tuple[Fault, ...], seed: int, error_rate: float = 0.0) -> None:
         self.injected: list[JsonObject] = []
         self._pending = [_Pending(fault, f"{seed}:{n}") for n, fault in enumerate(faults)]
+        self._rate = error_rate
+        self._random = Random(f"{seed}:error rate")
 
     def next(self, tool: str, service: str) -> Fault | None:
         """The fault that hits this call, if any. Later faults do not see a call that one takes."""
         for pending in self._pending:
             if pending.hits(tool, service):
                 return pending.fault
-        return None
+        return self._random_error(tool) if self._rate else None
+
+    def _random_error(self, tool: str) -> Fault | None:
+        if self._random.random() >= self._rate:
+            return None
+        kind = self._random.choices(list(MIX), list(MIX.values()))[0]
+        return Fault(kind=kind, tool=tool, seconds=self._random.uniform(2.0, 4.0))
 
     def note(self, fault: Fault, call: int, tool: str, service: str, now: str) -> None:
         """List an injected fault; `call` counts the world's calls from 0."""

@@ -17,7 +17,16 @@ from environments.claw.clock import parse_time
 from environments.claw.faults import Fault, FaultKind
 from rollout.types import JsonObject, Solution, Step
 
-__all__ = ["SolutionsFile", "TaskFile", "explain"]
+__all__ = [
+    "EndpointEntry",
+    "Moment",
+    "ServiceEntry",
+    "SolutionsFile",
+    "Strict",
+    "TaskFile",
+    "UserAgent",
+    "explain",
+]
 
 
 class Strict(BaseModel):
@@ -53,10 +62,15 @@ class ServiceEntry(BaseModel):
 class Limits(BaseModel):
     timeout_seconds: float = 300.0
     max_turns: int = 20
+    fixtures: list[str] = []
+    env_snapshot_timeout: float = 10.0
 
 
 class UserAgent(BaseModel):
     enabled: bool = False
+    persona: str = ""
+    max_rounds: int = 3
+    system_prompt_suffix: str = ""
 
 
 class FaultEntry(Strict):
@@ -93,6 +107,10 @@ def _time(value: Any) -> str:
     return parse_time(value.isoformat() if isinstance(value, date) else str(value)).isoformat()
 
 
+Moment = Annotated[str, BeforeValidator(_time)]
+"""A time in ISO 8601."""
+
+
 class TaskFile(BaseModel):
     """task.yaml."""
 
@@ -107,20 +125,31 @@ class TaskFile(BaseModel):
     services: list[ServiceEntry] = []
     environment: Limits = Limits()
     sandbox_files: list[str] = []
+    sandbox_grader_files: list[str] = []
+    local_grader_files: list[str] = []
     env_snapshot_commands: list[str] = []
+    env_snapshot_files: list[str] = []
     user_agent: UserAgent = UserAgent()
     judge_rubric: str = ""
-    clock: Annotated[str, BeforeValidator(_time)] = ""
+    clock: Moment = ""
     faults: list[FaultEntry] = []
 
     def workspace_files(self) -> Iterator[tuple[str, str]]:
         """Each file that goes into the workspace, after the field that names it."""
-        for field, names in (
-            ("sandbox_files", self.sandbox_files),
-            ("prompt.attachments", self.prompt.attachments),
-        ):
-            for n, name in enumerate(names):
-                yield f"{field}[{n}]", name
+        if self.sandbox_files:
+            yield from _numbered("sandbox_files", self.sandbox_files)
+        else:
+            yield from _numbered("environment.fixtures", self.environment.fixtures)
+        yield from _numbered("prompt.attachments", self.prompt.attachments)
+
+    def grader_files(self) -> Iterator[tuple[str, str]]:
+        """Each file that goes into the workspace once the agent is done, after its field."""
+        yield from _numbered("sandbox_grader_files", self.sandbox_grader_files)
+
+
+def _numbered(field: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    for n, name in enumerate(names):
+        yield f"{field}[{n}]", name
 
 
 class StepEntry(Strict):

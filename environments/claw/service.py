@@ -130,7 +130,7 @@ class Service:
         cls.routes = {**cls.routes, **dict(_routes(cls))}
 
     def __init__(self, env: Mapping[str, str], clock: Clock) -> None:
-        """`env` holds the fixtures' absolute paths and the service's other settings.
+        """`env` holds the fixtures' absolute paths, the service's other settings, and SEED, the world's.
 
         Raises FixtureError.
         """
@@ -138,6 +138,8 @@ class Service:
         self.clock = clock
         self._calls: list[JsonObject] = []
         self._records: dict[str, list[JsonObject]] = {name: [] for name in self.records}
+        self.remarks: list[str] = []
+        """What a reader of the run should know; the agent never sees it."""
         self.load()
 
     def load(self) -> None:

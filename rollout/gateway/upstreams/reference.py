@@ -39,7 +39,7 @@ class Reference(Upstream):
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:
         if argument:
-            raise UsageError(f"--model reference takes no argument, not {argument!r}")
+            raise UsageError(f"--model {cls.model} takes no argument, not {argument!r}")
         return cls()
 
     def solution(self, task: Task, seed: int) -> Solution:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from environments.claw.task import NO_GRADER, ClawTask, load_task, load_tasks
+from environments.claw.task import NO_GRADER, OFFLINE, ClawTask, load_task, load_tasks
 from rollout.errors import UsageError
 from rollout.types import Step
 
@@ -47,7 +47,11 @@ def test_a_whole_task(write_task):
     )
     task = load_task(folder)
     assert (task.id, task.prompt, task.language) == ("mail", "Answer Ann.", "en")
-    assert (task.category, task.difficulty, task.tags) == ("communication", "easy", ("general",))
+    assert (task.category, task.difficulty, task.tags) == (
+        "communication",
+        "easy",
+        ("general", OFFLINE),
+    )
     assert (task.timeout, task.max_turns) == (120.0, 8)
     assert [tool.group for tool in task.tools] == ["gmail"] * 3
     assert task.endpoints["send_mail"].path == "/gmail/send"
@@ -73,7 +77,7 @@ def test_claw_evals_own_fields_are_optional_and_its_defaults_hold(write_task):
     )
     task = load_task(folder)
     assert (task.timeout, task.max_turns, task.language) == (300.0, 20, "zh")
-    assert (task.clock, task.tags, task.reference) == ("", (), None)
+    assert (task.clock, task.tags, task.reference) == ("", (OFFLINE,), None)
     assert task.skip == NO_GRADER
 
 
@@ -274,10 +278,9 @@ def test_a_missing_fixture_is_a_mistake_where_verify_needs_it(write_task):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"services": [{"name": "gmail"}, {"name": "web_real"}]}, "live web search"),
+        ({"services": [{"name": "gmail"}, {"name": "web_real"}]}, "needs the real web"),
         ({"user_agent": {"enabled": True}}, "simulated user"),
-        ({"env_snapshot_commands": ["ls"]}, "container"),
-        ({"tools": [{"name": "Bash"}], "tool_endpoints": None}, "container"),
+        ({"env_snapshot_commands": ["ffprobe /workspace/clip.mp4"]}, "container image"),
         ({"sandbox_files": ["fixtures/clip.mp4"], "verify": None}, "video"),
     ],
 )
