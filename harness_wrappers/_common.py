@@ -38,7 +38,7 @@ def toml(settings: Mapping[str, Any], prefix: str = "") -> str:
     """A config file: dotted keys, one a line (toml.io/en/v1.0.0). Keys must be bare or dotted."""
     lines = ""
     for key, value in settings.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value:
             lines += toml(value, f"{prefix}{key}.")
         else:
             lines += f"{prefix}{key} = {_toml_value(value)}\n"
