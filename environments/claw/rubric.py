@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from environments.claw.evidence import robustness
-from environments.claw.original.inputs import messages
+from environments.claw.original.inputs import attached, messages
 from environments.claw.scoring import graded
 from environments.claw.task import ClawTask
 from rollout.errors import JudgeError
@@ -49,8 +49,8 @@ async def grade(task: ClawTask, trace: Trace, judge: Judge | None) -> Grade:
 
 def _question(task: ClawTask, trace: Trace) -> str:
     sections = {
-        "Task": task.prompt,
-        "What the agent wrote": _said(messages(trace, task.prompt)[1:]),
+        "Task": "\n\n".join([task.prompt, *attached(task.documents)]),
+        "What the agent wrote": _said(messages(trace, task.prompt, task.documents)[1:]),
         "Tool calls": "\n".join(map(_call, trace.tool_calls)),
         "Rubric": task.rubric,
     }

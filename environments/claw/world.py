@@ -11,6 +11,7 @@ from typing import Any
 from environments.claw.backend import Backend, InProcess
 from environments.claw.clock import Clock, parse_time
 from environments.claw.faults import REFUSALS, Fault, FaultPlan, emptied
+from environments.claw.original.inputs import attached
 from environments.claw.service import service_class
 from environments.claw.snapshot import take_snapshot
 from environments.claw.task import ClawTask, ServiceSpec
@@ -108,10 +109,7 @@ class ClawWorld(World):
 
 
 def _surface(task: ClawTask) -> Surface:
-    prompt = task.prompt
-    for name, path in task.documents.items():
-        text = Path(path).read_text("utf-8", errors="replace")
-        prompt += f"\n\n[attached document: {name}]\n{text}"
+    prompt = "\n\n".join([task.prompt, *attached(task.documents)])
     for name in task.images:
         prompt += f"\n\n[attached image, in your workspace: {name}]"
     if task.user and task.user.suffix:

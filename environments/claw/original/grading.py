@@ -20,6 +20,8 @@ from typing import Any
 
 import msgspec
 
+from environments.claw.builtin import builtin_dispatches
+from environments.claw.original import source
 from environments.claw.original.inputs import dispatches, messages
 from environments.claw.task import ClawTask
 from rollout.errors import JudgeError
@@ -30,6 +32,8 @@ from rollout.types import Grade, JsonObject, Trace
 
 __all__ = ["grade"]
 
+BUILTIN = frozenset({"Bash", "Read", "Write"})
+"""Tools of claw-eval's container; a grader that looks for one is told of the harness's own."""
 WORKER = Path(__file__).with_name("worker.py")
 SECONDS = 120.0
 """Wall-clock limit of each stretch of a grader's work between two questions to the judge."""
@@ -60,11 +64,13 @@ async def grade(task: ClawTask, trace: Trace, judge: Judge | None) -> Grade:
 
 def _request(task: ClawTask, trace: Trace, judge: Judge | None) -> JsonObject:
     world = trace.world
+    reads_builtin = source.names(Path(task.grader), Path(task.checkout), BUILTIN)
+    builtin = builtin_dispatches(trace) if reads_builtin else []
     return {
         "folder": task.folder,
         "episode": task.id,
-        "messages": messages(trace, task.prompt),
-        "dispatches": dispatches(trace),
+        "messages": messages(trace, task.prompt, task.documents),
+        "dispatches": dispatches([*trace.tool_calls, *builtin]),
         "audit": world.get("audit", {}),
         "env_snapshot": world.get("env_snapshot"),
         "media": world.get("media", []),

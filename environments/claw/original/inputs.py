@@ -9,24 +9,31 @@ reply, however the harness wrapped either.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from environments.claw.user import PREFIX
 from rollout.gateway.upstreams._conversation import tool_of
 from rollout.transcript import turns
 from rollout.types import JsonObject, ToolCall, Trace
 
-__all__ = ["USER", "dispatches", "messages"]
-
-USER = "[user_agent]\n"
-"""Begins each word of the simulated user (src/claw_eval/runner/loop.py)."""
+__all__ = ["attached", "dispatches", "messages"]
 
 
-def messages(trace: Trace, prompt: str) -> list[JsonObject]:
+def attached(documents: Mapping[str, str]) -> list[str]:
+    """Attached documents (name -> path) as claw-eval shows them (runner/media_loader.py)."""
+    return [
+        f"[attached document: {name}]\n{Path(path).read_text('utf-8', errors='replace')}"
+        for name, path in documents.items()
+    ]
+
+
+def messages(trace: Trace, prompt: str, documents: Mapping[str, str]) -> list[JsonObject]:
     """The conversation of the agent itself: no sub-agent, no summary, no title or the like."""
     calls = _Dispatched(trace.tool_calls)
-    found = [_message("user", [_text(prompt)])]
+    found = [_message("user", [_text(part) for part in (prompt, *attached(documents))])]
     uses: list[_Use] = []
     for turn in turns(trace):
         if results := list(_results(uses, [m for m in turn.heard if m["role"] == "tool"])):
@@ -37,8 +44,8 @@ def messages(trace: Trace, prompt: str) -> list[JsonObject]:
     return _with_answer(found, trace.answer)
 
 
-def dispatches(trace: Trace) -> list[JsonObject]:
-    """One for each call of a task's tool, whoever made it. The URL is the task's to add."""
+def dispatches(calls: Iterable[ToolCall]) -> list[JsonObject]:
+    """One for each call of a tool, whoever made it. The URL is the task's to add."""
     return [
         {
             "tool_use_id": f"call_{call.index}",
@@ -48,7 +55,7 @@ def dispatches(trace: Trace) -> list[JsonObject]:
             "response_body": call.reply,
             "latency_ms": call.seconds * 1000,
         }
-        for call in trace.tool_calls
+        for call in calls
     ]
 
 
@@ -122,7 +129,7 @@ def _words(message: JsonObject) -> str:
     """What the simulated user said in a message; empty where the harness spoke in the user's name."""
     if message["role"] != "user":
         return ""
-    _, begins, words = _words_of(message.get("content")).partition(USER)
+    _, begins, words = _words_of(message.get("content")).partition(PREFIX)
     return begins + words
 
 

@@ -10,7 +10,6 @@ parent, so this process needs neither a key nor a network. Then comes `{"scores"
 The judge is the checkout's own LLMJudge, prompts and all; only the OpenAI client below it is replaced.
 """
 
-import base64
 import io
 import json
 import os
@@ -79,10 +78,8 @@ def grade(request: Any) -> Any:
         ToolDispatch(**head, endpoint_url=urls.get(call["tool_name"], ""), **call)
         for call in request["dispatches"]
     ]
-    optional = {}
-    snapshot = (request["env_snapshot"] or {}) | local_files(folder, task.local_grader_files)
-    if snapshot:
-        optional["env_snapshot"] = snapshot
+    snapshot = request["env_snapshot"]
+    optional = {} if snapshot is None else {"env_snapshot": snapshot}
     judge = LLMJudge(model_id=request["model"], api_key="none")
     scores = get_grader(task.task_id, tasks_dir=folder.parent, task_dir=folder).grade(
         messages,
@@ -102,26 +99,14 @@ def grade(request: Any) -> Any:
     }
 
 
-def local_files(folder: Path, names: list[str]) -> dict[str, dict[str, str]]:
-    """Ground truth that only the host has: read when it is needed, so that no record holds it."""
-    found = {}
-    for name in names:
-        path = folder / name
-        if path.exists():
-            content = base64.b64encode(path.read_bytes()).decode()
-            found[f"local_file:{name}"] = {"encoding": "base64", "content": content}
-        else:
-            found[f"local_file:{name}"] = {"error": f"not found: {path}"}
-    return found
-
-
 def failure(error: BaseException, checkout: Path) -> dict[str, str]:
     """Where it broke, in one line, and the whole traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     inside = [frame for frame in frames if Path(frame.filename).is_relative_to(checkout)]
     place = inside[-1] if inside else frames[-1]
-    line = f"{place.filename}:{place.lineno}: {type(error).__name__}: {error}"
-    return {"line": " ".join(line.split()), "traceback": traceback.format_exc()}
+    (what,) = traceback.format_exception_only(error)[-1:]
+    line = " ".join(f"{place.filename}:{place.lineno}: {what}".split())
+    return {"line": line, "traceback": traceback.format_exc()}
 
 
 def main() -> None:
