@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -34,6 +33,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from rollout.errors import HarnessError
 from rollout.harness import Endpoint, Finish, Harness, Job
+from rollout.jsontext import read_json
 from rollout.sandbox import Sandbox
 from rollout.types import JsonObject, ToolSurface
 
@@ -159,7 +159,7 @@ async def _answer(call: JsonObject, tools: _Tools) -> str:
     """A tool's reply, or what is wrong with the call."""
     function = call["function"]
     try:
-        arguments = json.loads(function["arguments"] or "{}")
+        arguments = read_json(function["arguments"] or "{}")
     except ValueError as error:
         return f"Error: the arguments are not valid JSON: {error}"
     if not isinstance(arguments, dict):

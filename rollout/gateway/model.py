@@ -27,6 +27,7 @@ from rollout.gateway.retry import Retry
 from rollout.gateway.sampling import can_force, force
 from rollout.gateway.session import Session, Stop
 from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
+from rollout.jsontext import repaired
 from rollout.types import Call, CallKind, JsonObject, Usage
 
 __all__ = ["Asked", "ModelProxy"]
@@ -90,11 +91,10 @@ class ModelProxy:
         if (rejected := self.reject(request, session, dialect)) is not None:
             return rejected
         try:
-            raw = await request.read()
-            body = decode(raw)
+            raw, body = _read(await request.read())
         except web.HTTPRequestEntityTooLarge:
             return rejection(dialect, 413, "the request is too large", "request_too_large")
-        except msgspec.DecodeError as error:
+        except ValueError as error:
             return rejection(dialect, 400, f"not a JSON object: {error}", "invalid_request_error")
         if session.sealed:  # while the body was read
             return gone(dialect)
@@ -202,8 +202,11 @@ class ModelProxy:
         else:
             try:
                 body, memory = dialect.to_chat(asked.body)
-            except ValueError as error:
-                raise Refused(str(error)) from error
+            except Exception as error:
+                # Of the request's making, be it in ways that the dialect did not think of.
+                raise Refused(
+                    str(error) if isinstance(error, ValueError) else say(error)
+                ) from error
             spoken = "chat"
 
             def finish(reply: ModelReply) -> JsonObject:
@@ -293,6 +296,15 @@ class Tries:
             raise
         fruitless.drop(wait)
         return reply
+
+
+def _read(raw: bytes) -> tuple[bytes, JsonObject]:
+    """A request for the records, and its value. Raises ValueError where it is no JSON object."""
+    try:
+        return raw, decode(raw)
+    except (ValueError, RecursionError):
+        raw = repaired(raw)
+        return raw, decode(raw)
 
 
 def _draft(session: Session, asked: Asked, index: int) -> Call:

@@ -24,6 +24,7 @@ from rollout.gateway.session import Classify, Dispatch, Session
 from rollout.gateway.tools import handle_mcp, handle_rest
 from rollout.gateway.upstream import Upstream
 from rollout.harness import Endpoint
+from rollout.jsontext import read_json
 from rollout.types import JsonObject, Task, ToolSurface
 
 __all__ = ["Gateway", "Retry"]
@@ -159,7 +160,10 @@ class Gateway:
         session = self._sessions.get(request.match_info["token"])
         if session is None:
             return web.Response(status=404)
-        return await handler(request, session)
+        try:
+            return await handler(request, session)
+        except RecursionError:
+            return web.Response(status=400, text="nested too deeply")
 
     async def _complete(
         self, dialect: Dialect, request: web.Request, session: Session
@@ -171,7 +175,7 @@ class Gateway:
         if (rejected := self._proxy.reject(request, session, dialect)) is not None:
             return rejected
         try:
-            body = msgspec.json.decode(await request.read(), type=JsonObject)
+            body = read_json(await request.read(), JsonObject)
             return _json({"input_tokens": await self._proxy.count_tokens(body, dialect)})
         except ValueError as error:
             return rejection(dialect, 400, str(error), "invalid_request_error")

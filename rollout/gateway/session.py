@@ -13,6 +13,7 @@ import msgspec
 
 from rollout.errors import EnvironmentFault
 from rollout.gateway.meter import Meter
+from rollout.jsontext import plain
 from rollout.types import (
     Call,
     CallKind,
@@ -153,13 +154,15 @@ class Session:
 
     async def _answer_tool(self, name: str, arguments: Any, surface: ToolSurface) -> ToolReply:
         started, begin = time.time(), time.perf_counter()
-        asked = _plain(arguments)
+        asked: Any = None
         try:
-            with self.tool_wait.waiting():
-                reply = await self._dispatch(name, arguments)
-            reply = ToolReply(status=reply.status, body=_plain(reply.body))
-        except Exception as error:
-            reply = self._faulted(name, error)
+            sent = plain(arguments)
+        except ValueError as error:
+            reply = ToolReply(status=400, body={"error": f"the arguments are {error}"})
+        else:
+            # Two copies: worlds hand out, and change, parts of what they are given.
+            asked = msgspec.json.decode(sent)
+            reply = await self._dispatched(name, msgspec.json.decode(sent))
         self.tool_calls.append(
             ToolCall(
                 index=len(self.tool_calls),
@@ -173,6 +176,14 @@ class Session:
             )
         )
         return reply
+
+    async def _dispatched(self, name: str, arguments: Any) -> ToolReply:
+        try:
+            with self.tool_wait.waiting():
+                reply = await self._dispatch(name, arguments)
+            return ToolReply(status=reply.status, body=msgspec.json.decode(plain(reply.body)))
+        except Exception as error:
+            return self._faulted(name, error)
 
     def _faulted(self, name: str, error: Exception) -> ToolReply:
         fault = EnvironmentFault(f"tool {name}: {type(error).__name__}: {error}")
@@ -196,8 +207,3 @@ class Session:
         for index, call in enumerate(self.calls):
             if call.index != index:
                 self.calls[index] = msgspec.structs.replace(call, index=index)
-
-
-def _plain(value: Any) -> Any:
-    """A copy, as the store will give it back: worlds hand out parts of a state that goes on changing."""
-    return msgspec.json.decode(msgspec.json.encode(value))

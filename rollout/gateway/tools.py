@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
+from rollout.jsontext import read_json
 from rollout.types import JsonObject, Task, ToolReply, ToolSpec, ToolSurface
 
 __all__ = ["PROTOCOL_VERSIONS", "ToolSession", "handle_mcp", "handle_rest", "skills"]
@@ -58,7 +59,7 @@ async def handle_rest(request: web.Request, session: ToolSession) -> web.Respons
     if request.method != "POST":
         return _json({"error": f"POST the arguments of {name} as a JSON body"}, 405)
     try:
-        arguments = json.loads(await request.read() or b"{}")
+        arguments = read_json(await request.read() or b"{}")
     except ValueError as error:
         return _json({"error": f"the body is not valid JSON: {error}", "hint": QUOTING}, 400)
     reply = await session.call_tool(name, arguments, "skill")
@@ -77,7 +78,7 @@ async def handle_mcp(request: web.Request, session: ToolSession) -> web.Response
         text = f"protocol version {version} is not served; known: {known}"
         return _json(_error(None, INVALID_REQUEST, text), 400)
     try:
-        message = json.loads(await request.read())
+        message = read_json(await request.read())
     except ValueError as error:
         return _json(_error(None, PARSE_ERROR, f"not JSON: {error}"), 400)
     if isinstance(message, list):
@@ -95,6 +96,8 @@ async def _answer(message: Any, session: ToolSession) -> JsonObject | None:
     method, number = message.get("method"), message.get("id")
     if method is None or number is None:
         return None
+    if not isinstance(number, str | int | float):
+        return _error(None, INVALID_REQUEST, "id must be a string or a number")
     params = message.get("params") or {}
     if not isinstance(params, dict):
         return _error(number, INVALID_PARAMS, "params must be an object")

@@ -16,7 +16,7 @@ from rollout.gateway.upstream import Upstream
 from rollout.gateway.upstreams.openai import OpenAI
 from rollout.types import JsonObject, Task, ToolReply
 
-__all__ = ["QUICK", "Client", "connected", "episode", "said", "upstream_of"]
+__all__ = ["PATHS", "QUICK", "Client", "connected", "episode", "said", "upstream_of"]
 
 QUICK = Retry(tries=3, budget=60.0, base=0.001, cap=0.002)
 

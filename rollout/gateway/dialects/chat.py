@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rollout.gateway import sse
 from rollout.gateway.dialect import Dialect
-from rollout.gateway.dialects.fields import call_key, need, objects
+from rollout.gateway.dialects.fields import call_key, need, objects, tokens
 from rollout.types import DialectName, JsonObject, Usage
 
 __all__ = ["ChatDialect", "error_body"]
@@ -57,7 +57,8 @@ class ChatDialect(Dialect):
     def usage(self, reply: JsonObject) -> Usage:
         usage = reply.get("usage") or {}
         return Usage(
-            prompt=usage.get("prompt_tokens") or 0, completion=usage.get("completion_tokens") or 0
+            prompt=tokens(usage.get("prompt_tokens")),
+            completion=tokens(usage.get("completion_tokens")),
         )
 
     def finish(self, reply: JsonObject) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from rollout.types import JsonObject
 
-__all__ = ["call_key", "need", "objects", "optional", "unsupported"]
+__all__ = ["call_key", "need", "objects", "optional", "tokens", "unsupported"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,12 @@ def objects(values: Sequence[Any], where: str) -> Iterator[tuple[str, JsonObject
 def unsupported(value: Any, where: str, key: str) -> ValueError:
     """The error for a value that this dialect does not have, or that chat can't express."""
     return ValueError(f"{_path(where, key)}: {value!r} is not supported")
+
+
+def tokens(value: Any) -> int:
+    """A number of tokens as a server told it; 0 for what is none."""
+    counted = isinstance(value, int | float) and 0 <= value < 2**53
+    return int(value) if counted else 0
 
 
 def call_key(history: Any) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from rollout.gateway import sse
 from rollout.gateway.dialect import Dialect
-from rollout.gateway.dialects.fields import call_key
+from rollout.gateway.dialects.fields import call_key, tokens
 from rollout.gateway.dialects.messages_request import chat_request, tool_input
 from rollout.types import DialectName, JsonObject, Usage
 
@@ -92,8 +92,8 @@ class MessagesDialect(Dialect):
         usage = reply.get("usage") or {}
         read = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         return Usage(
-            prompt=sum(usage.get(key) or 0 for key in read),
-            completion=usage.get("output_tokens") or 0,
+            prompt=sum(tokens(usage.get(key)) for key in read),
+            completion=tokens(usage.get("output_tokens")),
         )
 
     def finish(self, reply: JsonObject) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from rollout.gateway import sse
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.dialects.chat import error_body
-from rollout.gateway.dialects.fields import call_key
+from rollout.gateway.dialects.fields import call_key, tokens
 from rollout.gateway.dialects.responses_request import SEALED, chat_request
 from rollout.gateway.dialects.tool_names import ToolNames, freeform_input
 from rollout.types import DialectName, JsonObject, Usage
@@ -92,7 +92,7 @@ class ResponsesDialect(Dialect):
     def usage(self, reply: JsonObject) -> Usage:
         usage = reply.get("usage") or {}
         return Usage(
-            prompt=usage.get("input_tokens") or 0, completion=usage.get("output_tokens") or 0
+            prompt=tokens(usage.get("input_tokens")), completion=tokens(usage.get("output_tokens"))
         )
 
     def finish(self, reply: JsonObject) -> str:

@@ -8,9 +8,8 @@ from email.utils import parsedate_to_datetime
 from time import time
 from typing import Any
 
-import msgspec
-
 from rollout.gateway.upstream import Refused, Transient
+from rollout.jsontext import read_json
 
 __all__ = ["CONTEXT", "error_of", "fitting_output", "message_of"]
 
@@ -69,8 +68,8 @@ def _code(payload: bytes) -> str:
 
 def _json(payload: bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(payload, type=dict[str, Any])
-    except msgspec.DecodeError:
+        return read_json(payload, dict[str, Any])
+    except ValueError:
         return {}
 
 
@@ -83,5 +82,5 @@ def _retry_after(headers: Mapping[str, str]) -> float:
         pass
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0

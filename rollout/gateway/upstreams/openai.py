@@ -16,6 +16,7 @@ from rollout.gateway.dialects import DIALECTS
 from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
 from rollout.gateway.upstreams._chat_reply import read_chat_reply
 from rollout.gateway.upstreams._errors import CONTEXT, error_of, fitting_output, message_of
+from rollout.jsontext import read_json
 from rollout.types import DialectName, JsonObject
 
 __all__ = ["OpenAI"]
@@ -28,6 +29,9 @@ CALL_SECONDS = 1800.0
 CAPTURE: JsonObject = {"return_token_ids": True, "logprobs": True}
 TOKEN_SERVERS = frozenset({"vllm", "sglang"})
 """Servers, by `owned_by`, that may tell the tokens behind a chat reply."""
+
+REPLY_LIMIT = 256 * 2**20
+"""Bytes of a reply, with the tokens behind it, at most."""
 
 LARGE = 2**20
 KEEP_ALIVE_SECONDS = 4.0
@@ -93,8 +97,8 @@ class OpenAI(Upstream):
         root = self.base_url.removesuffix("/v1")
         try:
             payload, _ = await self._post(f"{root}/tokenize", {"model": self.model} | prompt)
-            return msgspec.json.decode(payload, type=TokenCount).count
-        except (Transient, Refused, msgspec.DecodeError):
+            return read_json(payload, TokenCount).count
+        except (Transient, Refused, ValueError):
             return await super().count_tokens(body)
 
     async def close(self) -> None:
@@ -141,7 +145,7 @@ class OpenAI(Upstream):
         sent = BytesIO(data) if len(data) > LARGE else data
         try:
             async with self._http().post(url, data=sent, headers=JSON_BODY) as response:
-                payload = await response.read()
+                payload = await _whole(response)
         except TimeoutError as error:
             raise Transient(f"{url}: no answer in {CALL_SECONDS:.0f} s") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -156,8 +160,8 @@ class OpenAI(Upstream):
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
             async with self._http().get(url, timeout=timeout) as response:
-                status, payload = response.status, await response.read()
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+                status, payload = response.status, await _whole(response)
+        except (Transient, TimeoutError, aiohttp.ClientError, OSError) as error:
             why = str(error) or f"no answer in {CHECK_SECONDS:.0f} s"
             raise UsageError(
                 f"no model server answers at {url} ({why}): start it, or correct --base-url"
@@ -166,8 +170,8 @@ class OpenAI(Upstream):
             which = "refuses the key in" if self._key else "wants a key: set"
             raise UsageError(f"{url} {which} OPENAI_API_KEY (HTTP {status})")
         try:
-            listed = msgspec.json.decode(payload, type=ModelList).data
-        except msgspec.DecodeError as error:
+            listed = read_json(payload, ModelList).data
+        except ValueError as error:
             raise UsageError(
                 f"{url} does not list models (HTTP {status}: {message_of(payload)[:200]}):"
                 " --base-url must be an OpenAI-compatible server's, and usually ends in /v1"
@@ -204,6 +208,16 @@ class OpenAI(Upstream):
         return self._client
 
 
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The body. Raises Transient where it has no end."""
+    payload = bytearray()
+    async for chunk in response.content.iter_any():
+        payload += chunk
+        if len(payload) > REPLY_LIMIT:
+            raise Transient(f"{response.url}: the reply is longer than {REPLY_LIMIT >> 20} MiB")
+    return bytes(payload)
+
+
 JSON_BODY = {"Content-Type": "application/json"}
 
 
@@ -218,8 +232,8 @@ class TokenCount(msgspec.Struct):
 def _foreign(payload: bytes, headers: Mapping[str, str], field: str) -> ModelReply:
     """A Responses or Messages reply, as it came."""
     try:
-        body = msgspec.json.decode(payload, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+        body = read_json(payload, dict[str, Any])
+    except ValueError as error:
         raise Transient(f"the reply is not JSON: {error}") from error
     if not isinstance(body.get(field), list) or body.get("status") == "failed":
         raise Transient(f"the reply has no {field}: {message_of(payload)[:200]}")

@@ -5,9 +5,10 @@ import io
 import json
 
 import aiohttp
+import msgspec
 import numpy as np
 import pytest
-from support.gateways import connected, episode, said
+from support.gateways import PATHS, connected, episode, said
 from support.scripted_server import Fail, Reply, ScriptedServer, Stall, text, tool_call
 
 from rollout.gateway.session import Stop
@@ -290,3 +291,33 @@ async def test_tool_calls_pass():
         (call,) = reply["choices"][0]["message"]["tool_calls"]
         assert json.loads(call["function"]["arguments"]) == {"to": "ä"}
         assert client.session.calls[0].finish == "tool_calls"
+
+
+async def test_half_an_emoji_passes_and_every_record_is_strict_json():
+    """Harnesses in JavaScript cut tool output inside one; some servers answer with one."""
+    async with ScriptedServer() as server, episode(server) as client:
+        server.queue(text("cut \ud83d"))
+        status, reply = await client.ask(said("cut \ud83d"))
+        assert (status, reply["choices"][0]["message"]["content"]) == (200, "cut \ufffd")
+        assert server.requests[0].body["messages"][0]["content"] == "cut \ufffd"
+        [call] = client.session.calls
+        assert msgspec.json.decode(call.request)["messages"][0]["content"] == "cut \ufffd"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"messages": ' + b"[" * 100_000,
+        b'{"input": [{"type": "message", "role": "user", "content": 5}]}',
+        b'{"input": [{"type": "function_call", "name": {}, "arguments": []}]}',
+        b'{"input": {"type": 5}, "tools": {"a": 1}}',
+    ],
+)
+async def test_no_request_is_held_against_the_model_server(body):
+    async with ScriptedServer() as server, episode(server) as client:
+        for dialect in ("chat", "responses", "messages"):
+            headers = {"Authorization": f"Bearer {client.session.key}"}
+            url = client.base + PATHS[dialect]
+            async with client.http.post(url, data=body, headers=headers) as response:
+                assert response.status in (200, 400)
+        assert not client.session.stop.done()

@@ -123,3 +123,25 @@ async def test_tools_over_http():
             assert await response.json() == {"tools": []}
         (call,) = client.session.tool_calls
         assert (call.name, call.surface) == ("send", "skill")
+
+
+async def test_arguments_that_no_json_can_hold_are_the_agents_fault():
+    given = []
+
+    async def dispatch(name, arguments):
+        given.append(arguments)
+        arguments.clear()
+        return ToolReply(body={})
+
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    s = session(dispatch)
+    assert (await s.call_tool("send", deep)).status == 400
+    assert (await s.call_tool("send", {"text": "half \ud83d", "n": 10**30})).status == 200
+    assert s.fault is None
+    assert [call.arguments for call in s.tool_calls] == [
+        None,
+        {"text": "half \ufffd", "n": 10**30},
+    ]
+    assert given == [{}]

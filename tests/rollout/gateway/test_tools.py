@@ -231,3 +231,17 @@ async def shell(command):
     )
     output = (await process.communicate())[0].decode()
     return [json.loads(line) for line in output.splitlines()]
+
+
+async def test_an_answer_that_a_client_waits_for_never_goes_missing():
+    """Codex waits for ever when the answer to a call carries no id."""
+    huge = b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "mail_list", '
+    huge += b'"arguments": {"n": 1' + b"0" * 5000 + b', "text": "half \\ud83d"}}}'
+    async with serving(Echo("mcp")) as (http, _):
+        async with http.post("mcp", data=huge) as reply:
+            answer = await reply.json()
+        assert answer["id"] == 7
+        assert "half \ufffd" in answer["result"]["content"][0]["text"]
+        odd = {"jsonrpc": "2.0", "id": {"no": "id"}, "method": "ping"}
+        async with http.post("mcp", json=odd) as reply:
+            assert (await reply.json())["error"]["code"] == -32600

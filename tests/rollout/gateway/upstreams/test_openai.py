@@ -199,3 +199,62 @@ async def test_foreign_dialects_are_checked_too():
             with pytest.raises(Transient, match="the reply has no"):
                 await upstream.complete(request(dialect=dialect))
         await upstream.close()
+
+
+def chatted(usage=None, finish="stop", **message):
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
+    return {"choices": [choice], "usage": usage}
+
+
+def test_calls_that_servers_write_in_their_own_ways_come_out_alike():
+    named = {"name": "send", "arguments": '{"a": 1}'}
+    calls = [
+        {"id": "c", "function": named},
+        {"id": "c", "function": named},
+        {"id": "", "function": {"name": "send", "arguments": {"a": 1}}},
+        {"function": {"name": "send", "arguments": None}, "extra_content": {"kept": True}},
+    ]
+    [choice] = read(chatted(tool_calls=calls)).body["choices"]
+    found = choice["message"]["tool_calls"]
+    assert len({call["id"] for call in found}) == 4
+    assert all(call["id"] and call["type"] == "function" for call in found)
+    arguments = [json.loads(call["function"]["arguments"] or "null") for call in found]
+    assert arguments == [{"a": 1}, {"a": 1}, {"a": 1}, None]
+    assert found[3]["extra_content"] == {"kept": True}
+
+
+@pytest.mark.parametrize("call", [{}, {"function": {}}, {"function": {"name": None}}])
+def test_a_call_that_names_no_function_is_nonsense(call):
+    with pytest.raises(Transient, match="names no function"):
+        read(chatted(tool_calls=[{"id": "c", **call}]))
+
+
+def test_content_in_parts_is_one_text_and_an_unknown_finish_a_stop():
+    reply = read(chatted(content=[{"type": "text", "text": "a"}, {"text": "b"}], finish="eos"))
+    assert (reply.body["choices"][0]["message"]["content"], reply.finish) == ("ab", "stop")
+    with pytest.raises(Transient, match=r"content"):
+        read(chatted(content=5))
+
+
+@pytest.mark.parametrize("odd", ["many", -5, 10**30, None, [1], True])
+def test_usage_that_is_no_count_is_none(odd):
+    told = {"prompt_tokens": odd, "completion_tokens": 2.0, "prompt_tokens_details": odd}
+    reply = read(chatted(told, content="a"))
+    assert reply.usage == Usage(prompt=int(odd is True), completion=2)
+    assert reply.body["usage"]["completion_tokens"] == 2
+    assert "prompt_tokens_details" not in reply.body["usage"]
+
+
+def test_ids_that_are_none_are_nonsense():
+    with pytest.raises(Transient, match=r"prompt_token_ids\[0\]"):
+        read({**chatted(content="a"), "prompt_token_ids": [2**31]})
+
+
+async def test_a_reply_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr("rollout.gateway.upstreams.openai.REPLY_LIMIT", 2**20)
+    async with ScriptedServer() as server:
+        upstream = await upstream_of(server)
+        server.queue(text("x" * 2**21))
+        with pytest.raises(Transient, match="longer than 1 MiB"):
+            await upstream.complete(request())
+        await upstream.close()
