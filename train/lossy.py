@@ -13,10 +13,11 @@ from typing import Protocol
 
 import msgspec
 
+from rollout.errors import UsageError
 from rollout.types import Call, JsonObject
-from train.messages import conversation
+from train.messages import conversation, for_template
 
-__all__ = ["Render", "tokenized"]
+__all__ = ["Render", "from_pretrained", "tokenized"]
 
 
 class Render(Protocol):
@@ -55,3 +56,31 @@ def _shared(prompt: Sequence[int], whole: Sequence[int]) -> int:
 
 def _int32(ids: Sequence[int]) -> bytes:
     return array("i", ids).tobytes()
+
+
+def from_pretrained(path: str) -> Render:
+    """The chat template and tokenizer of a model's folder. Raises UsageError where that can't be had."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise UsageError(f"tokenizer {path}: needs `pip install transformers`") from error
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"tokenizer {path}: {str(error).splitlines()[0]}") from error
+
+    def render(
+        messages: Sequence[JsonObject],
+        tools: Sequence[JsonObject],
+        *,
+        add_generation_prompt: bool,
+    ) -> Sequence[int]:
+        ids: Sequence[int] = tokenizer.apply_chat_template(
+            for_template(messages),
+            tools=tools or None,
+            add_generation_prompt=add_generation_prompt,
+            return_dict=False,
+        )
+        return ids
+
+    return render

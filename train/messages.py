@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from rollout.first_sent import normalise
 from rollout.gateway.dialects import DIALECTS
+from rollout.transcript import UNREADABLE, chat_messages
 from rollout.types import Call, JsonObject, Record
 
 __all__ = [
@@ -17,53 +19,36 @@ __all__ = [
     "anchor",
     "canonical",
     "conversation",
+    "for_template",
     "image_digest",
     "image_urls",
     "images",
 ]
-
-_HISTORY = {"chat": "messages", "messages": "messages", "responses": "input"}
 
 _IMAGE = (b'"image_url"', b'"input_image"', b'"image"')
 """Without any of these a request has no image, and need not be read."""
 
 
 class Conversation(Record, frozen=True, kw_only=True):
-    """A call's request and its reply, as the model's server was asked in chat terms."""
+    """A call's request and its reply, in chat terms."""
 
     messages: list[JsonObject]
     """The request's, then the reply as the last one (unless the model said nothing at all)."""
     asked: int
-    """How many of them the request brought."""
+    """How many of them were there before the reply."""
     tools: list[JsonObject] = []
 
 
 def conversation(call: Call) -> Conversation:
-    """Both sides of an answered call. Raises ValueError for a body that chat can't express."""
+    """Both sides of an answered call. Raises ValueError for one that chat can't express."""
     try:
-        body = msgspec.json.decode(call.request, type=JsonObject)
-        reply = msgspec.json.decode(call.reply, type=JsonObject)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"call {call.index}: {error}") from error
-    dialect, key = DIALECTS[call.dialect], _HISTORY[call.dialect]
-    asked, _ = dialect.to_chat(body)
-    history = body[key]
-    if isinstance(history, str):
-        history = [{"role": "user", "content": history}]
-    # A reply has the form of the history that the next request will bring: translate it as part of one.
-    whole, _ = dialect.to_chat({**body, key: [*history, *_said(call, reply)]})
-    messages = whole["messages"]
-    silent = messages == asked["messages"]
-    count = len(messages) if silent else len(messages) - 1
-    return Conversation(messages=messages, asked=count, tools=whole.get("tools") or [])
-
-
-def _said(call: Call, reply: JsonObject) -> list[JsonObject]:
-    if call.dialect == "responses":
-        return [{k: v for k, v in item.items() if k != "status"} for item in reply["output"]]
-    if call.dialect == "messages":
-        return [{"role": "assistant", "content": reply["content"]}]
-    return [reply["choices"][0]["message"]]
+        request, _ = DIALECTS[call.dialect].to_chat(msgspec.json.decode(call.request))
+        messages = chat_messages(call)
+    except UNREADABLE as error:
+        raise ValueError(f"call {call.index}: {type(error).__name__}: {error}") from error
+    silent = messages == request["messages"]
+    asked = len(messages) - (not silent)
+    return Conversation(messages=messages, asked=asked, tools=request.get("tools") or [])
 
 
 def canonical(message: JsonObject, *, reasoning: bool = True) -> bytes:
@@ -83,12 +68,13 @@ def anchor(call: Call) -> str:
 
     GiGPO (arXiv 2505.10978) groups steps by identical states; a harness's prompts hold timestamps and
     temporary paths, so hardly any two would be identical as sent. Old reasoning is left out too, since
-    some harnesses send it back and some do not.
+    some harnesses send it back and some do not. Raises ValueError as `conversation` does.
     """
     told = conversation(call)
     digest = hashlib.sha256()
     for message in told.messages[: told.asked]:
-        digest.update(normalise(canonical(message, reasoning=False).decode()).encode() + b"\n")
+        text = canonical(message, reasoning=False).decode()
+        digest.update(normalise(text).encode() + b"\n")
     return digest.hexdigest()
 
 
@@ -96,8 +82,7 @@ def images(call: Call) -> list[str]:
     """URLs (mostly `data:`) of the images in a call's request, in the order that the model saw."""
     if not any(mark in call.request for mark in _IMAGE):
         return []
-    body = msgspec.json.decode(call.request, type=JsonObject)
-    chat, _ = DIALECTS[call.dialect].to_chat(body)
+    chat, _ = DIALECTS[call.dialect].to_chat(msgspec.json.decode(call.request))
     return [url for message in chat["messages"] for url in image_urls(message)]
 
 
@@ -110,6 +95,28 @@ def image_urls(message: JsonObject) -> Iterator[str]:
             yield url if isinstance(url, str) else url["url"]
 
 
+def for_template(messages: Iterable[JsonObject]) -> list[JsonObject]:
+    """Messages as chat templates take them: a call's arguments as an object, nothing null.
+
+    Arguments that are no JSON stay the text that the model wrote.
+    """
+    told = ({k: v for k, v in message.items() if v is not None} for message in messages)
+    return [
+        {**message, "tool_calls": [_opened(call) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in told
+    ]
+
+
+def _opened(call: JsonObject) -> JsonObject:
+    function = call["function"]
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        arguments = msgspec.json.decode(function.get("arguments") or "{}")
+        return {**call, "function": {**function, "arguments": arguments}}
+    return call
+
+
 def image_digest(url: str) -> str:
     """SHA-256 of an image's URL: of its bytes, in effect, where the URL holds them."""
     return hashlib.sha256(url.encode()).hexdigest()
@@ -120,8 +127,8 @@ def _flat(content: Any) -> str:
         return content or ""
     texts = []
     for part in content:
-        kind = part.get("type")
-        texts.append(part["text"] if kind == "text" else msgspec.json.encode(part).decode())
+        text = part.get("type") == "text"
+        texts.append(part["text"] if text else msgspec.json.encode(part, order="sorted").decode())
     return "\n".join(texts)
 
 

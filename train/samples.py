@@ -35,6 +35,7 @@ __all__ = [
     "Sample",
     "Step",
     "build_samples",
+    "left_out",
 ]
 
 Calls: TypeAlias = Literal["all", "agents", "main", "longest"]
@@ -125,7 +126,7 @@ class Report:
 
     episodes: int = 0
     calls: int = 0
-    """All that were recorded; those of the next nine lines are among them."""
+    """All that were recorded; `kept` of them are in a sample."""
     refused: int = 0
     """Answered with an error: never trained."""
     without_ids: int = 0
@@ -153,6 +154,12 @@ class Report:
     """Prompt tokens of all samples."""
     context: int = 0
     """Untrained tokens of all responses: tool output, masked calls."""
+
+    @property
+    def kept(self) -> int:
+        """Calls that are a step of some sample, masked ones included."""
+        gone = (self.refused, self.without_ids, self.empty, self.bad_logprobs, self.retries)
+        return self.calls - sum(gone) - self.by_policy - self.overlong
 
     def add(self, other: Report) -> None:
         """Count another report's episodes too."""
@@ -237,7 +244,7 @@ def _usable(
             setattr(report, named, getattr(report, named) + 1)
         elif (need_logprobs or call.logprobs) and not _logprobs_fit(call):
             report.bad_logprobs += 1
-        elif _left_out(call.kind, rules.calls):
+        elif left_out(call.kind, rules.calls):
             report.by_policy += 1
         else:
             usable.append(call)
@@ -250,7 +257,8 @@ def _logprobs_fit(call: Call) -> bool:
     return bool(np.isfinite(np.frombuffer(call.logprobs, "<f4")).all())
 
 
-def _left_out(kind: CallKind, policy: Calls) -> bool:
+def left_out(kind: CallKind, policy: Calls) -> bool:
+    """Whether a policy says of a call by its kind alone that it is not trained."""
     return (policy == "agents" and kind == "side") or (policy == "main" and kind != "main")
 
 
