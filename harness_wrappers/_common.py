@@ -72,8 +72,7 @@ def ended(name: str, result: ExecResult, *, answer: str, failure: str = "") -> F
     """
     log = result.stderr.decode(errors="replace")[-LOG_CHARACTERS:]
     if result.exit_code < 0:
-        memory = ", out of memory" if result.over_memory else ""
-        raise HarnessError(f"{name} was ended by signal {-result.exit_code}{memory}")
+        raise HarnessError(f"{name} was ended by signal {-result.exit_code}")
     failed = ""
     if failure or result.exit_code:
         why = failure or " ".join(log.strip().splitlines()[-1:]) or "no message"

@@ -96,7 +96,7 @@ def boundary(error: type[RolloutError], doing: str) -> Iterator[None]:
         yield
     except RolloutError:
         raise
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         classified = error(f"{doing}: {type(cause).__name__}: {cause}")
         classified.detail = traceback.format_exc()
         raise classified from cause

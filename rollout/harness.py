@@ -20,6 +20,9 @@ from rollout.types import CallKind, DialectName, JsonObject, ToolReply, ToolSpec
 
 __all__ = ["Endpoint", "Finish", "Harness", "Job", "Launch"]
 
+LOG_CHARACTERS = 4000
+"""Of a program's output, kept in the trace."""
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -150,6 +153,9 @@ class Harness(ABC):
         while True:
             await sandbox.write(launch.files)
             result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
+            if result.limit:
+                log = result.stderr.decode(errors="replace")[-LOG_CHARACTERS:]
+                return Finish(exit_code=result.exit_code, log=log, gave_up=f"used {result.limit}")
             collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
             finish = self.finish(result, collected)
             if job.reply is None or not self.converses or finish.gave_up or finish.failed:
@@ -175,7 +181,7 @@ class Harness(ABC):
         return Finish(
             answer=result.stdout.decode(errors="replace").strip(),
             exit_code=result.exit_code,
-            log=result.stderr.decode(errors="replace")[-4000:],
+            log=result.stderr.decode(errors="replace")[-LOG_CHARACTERS:],
         )
 
     @classmethod

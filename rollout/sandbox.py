@@ -48,7 +48,8 @@ class ExecResult:
     stderr: bytes
     truncated: bool = False
     """Output beyond the provider's limit was thrown away."""
-    over_memory: bool = False
+    limit: str = ""
+    """Which of the `Limits` ended it, in words; what it started is to blame, so the policy is."""
 
 
 class Sandbox(ABC):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import NoReturn, cast
 
 from environments.claw.evidence import Evidence, Score, robustness
 from environments.claw.scoring import graded
@@ -19,6 +22,9 @@ from rollout.errors import EnvironmentFault
 from rollout.types import Grade, Trace
 
 __all__ = ["grade"]
+
+SECONDS = 20.0
+"""That a verify() may take. It usually takes milliseconds, and all episodes wait for it."""
 
 Verify = Callable[[Evidence], Score]
 
@@ -37,15 +43,40 @@ def grade(task: ClawTask, trace: Trace) -> Grade:
 def _verify(path: Path, trace: Trace) -> Score:
     """Run it. Whatever goes wrong in it is a fault of the environment."""
     try:
-        score = _load(path, file_version(path))(Evidence(trace))
+        # What it prints must not get between a program and the result that it reads from stdout.
+        with _bounded(), redirect_stdout(sys.stderr):
+            score = _load(path, file_version(path))(Evidence(trace))
         if not isinstance(score, Score):
             raise TypeError(f"verify() must return a Score, not {type(score).__name__}")
         _ = score.completion
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         fault = EnvironmentFault(f"{_place(error, path)}: {type(error).__name__}: {error}")
         fault.detail = traceback.format_exc()
         raise fault from error
     return score
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """End a verify() that goes on for ever, in a regular expression too.
+
+    Signals reach the main thread alone; elsewhere there is no bound.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: object) -> NoReturn:
+        raise TimeoutError(f"not done after {SECONDS:.0f} s")
+
+    handler = signal.signal(signal.SIGALRM, late)
+    # Again and again, for a verify() that catches whatever it is sent.
+    timer = signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
 
 
 @lru_cache(maxsize=1024)
@@ -75,7 +106,7 @@ def _check_imports(path: Path, source: str) -> None:
                 raise ImportError(f"line {node.lineno}: {name} is neither evidence nor stdlib")
 
 
-def _place(error: Exception, path: Path) -> str:
+def _place(error: BaseException, path: Path) -> str:
     """`verify.py:LINE` where the traceback last was in that file."""
     lines = [
         frame.lineno

@@ -128,8 +128,9 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
         raise SandboxError(f"the sandbox ended without a report: {tail}") from None
     if "error" in report:
         raise SandboxError(f"{order['argv'][0]} could not be started: {report['error']}")
-    if report["over_tasks"]:
-        printed += f"\nkilled: more than {order['tasks']} processes\n".encode()
+    limit = _limit(report, order)
+    if limit:
+        printed += f"\nkilled: {limit}\n".encode()
     return ExecResult(
         exit_code=report["status"],
         stdout=bytes(stdout.kept[:OUTPUT_LIMIT]),
@@ -138,8 +139,14 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
         or stderr.cut
         or len(stdout.kept) > OUTPUT_LIMIT
         or len(printed) > OUTPUT_LIMIT,
-        over_memory=report["over_memory"],
+        limit=limit,
     )
+
+
+def _limit(report: JsonObject, order: JsonObject) -> str:
+    if report["over_memory"]:
+        return f"more than {order['memory'] >> 20} MiB of memory"
+    return f"more than {order['tasks']} processes" if report["over_tasks"] else ""
 
 
 async def answer_of(*command: str) -> tuple[int, str]:

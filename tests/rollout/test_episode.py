@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.toys import Acting, Fake, Notes, NotesWorld, ask, note_task, save_note
+from support.toys import Acting, Fake, NoSandbox, Notes, NotesWorld, ask, note_task, save_note
 
 from rollout.environment import World
 from rollout.episode import Setup, grade_again, run_episode
@@ -15,8 +15,8 @@ from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
-from rollout.harness import Finish, Job
-from rollout.sandbox import Sandbox
+from rollout.harness import Finish, Harness, Job, Launch
+from rollout.sandbox import ExecResult, Sandbox
 from rollout.sandboxes.local import Local
 from rollout.types import JsonObject, Outcome, Task, Usage
 
@@ -49,6 +49,35 @@ async def test_a_passed_episode_keeps_everything() -> None:
         ("notes_add", {"text": "milk"}, 200)
     ]
     assert episode.timing.total > 0
+
+
+async def test_a_program_that_a_limit_ended_is_graded_like_any_other() -> None:
+    """What the agent started used too much: an error of the infrastructure would be tried again."""
+
+    class Limited(NoSandbox):
+        async def write(self, files: object) -> None:
+            pass
+
+        async def exec(self, *_: object, **__: object) -> ExecResult:
+            return ExecResult(-9, b"", b"hm", limit="more than 9 processes")
+
+    async def act(job: Job) -> str:
+        await ask(job)
+        finish = await Bomb().run(job, Limited())
+        assert (finish.gave_up, finish.log) == ("used more than 9 processes", "hm")
+        return finish.gave_up
+
+    async with setup(act) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert episode.outcome is Outcome.FAILED, episode.reason
+
+
+class Bomb(Harness):
+    dialect = "chat"
+    surfaces = ("native",)
+
+    def launch(self, job: Job, sandbox: Sandbox) -> Launch:
+        return Launch(("bomb",))
 
 
 async def test_a_failed_episode_says_why() -> None:

@@ -171,19 +171,41 @@ def verify(e: Evidence) -> Score:
         ("from rollout.types import Task\n", "line 1: rollout.types is neither"),
         ("from . import x\n", "ImportError: line 1: . is neither"),
         ("def verify(e)\n", "SyntaxError"),
+        ("import sys\ndef verify(e):\n    sys.exit(0)\n", r"verify\.py:3: SystemExit: 0"),
+        ("def verify(e):\n    while True:\n        pass\n", "TimeoutError: not done after 0 s"),
+        (
+            "import re\ndef verify(e):\n    re.match('(a+)+b', 'a' * 100)\n",
+            "TimeoutError: not done after 0 s",
+        ),
         (
             "from environments.claw.evidence import Score\ndef verify(e):\n    return Score()\n",
             "ValueError: verify() added no check: call Score.add()",
         ),
     ],
 )
-async def test_a_verify_that_goes_wrong_is_a_fault_of_the_environment(write_task, verify, message):
+async def test_a_verify_that_goes_wrong_is_a_fault_of_the_environment(
+    write_task, verify, message, monkeypatch
+):
+    monkeypatch.setattr("environments.claw.verify.SECONDS", 0.3)
     folder = write_task(verify=verify)
     with pytest.raises(EnvironmentFault) as caught:
         await grade(folder)
     assert message.replace(r"\.", ".") in str(caught.value)
     assert str(folder / "verify.py") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+async def test_what_a_verify_prints_is_not_the_result(write_task, capsys):
+    verify = """
+from environments.claw.evidence import Score
+def verify(e):
+    print("hm")
+    score = Score()
+    score.add(1, True, "")
+    return score
+"""
+    assert (await grade(write_task(verify=verify))).passed
+    assert capsys.readouterr() == ("", "hm\n")
 
 
 async def test_tasks_that_cannot_be_graded(write_task):

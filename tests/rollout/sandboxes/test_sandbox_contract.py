@@ -167,8 +167,9 @@ async def test_memory_is_bounded(provider, gateway):
     hog = "import signal; x = b'x' * 400_000_000; signal.pause()"
     async with provider.open(gateway.spec(memory_mb=100)) as sandbox:
         result = await sandbox.exec(["/usr/bin/python3", "-c", hog], env=ENV)
-        assert (result.over_memory, result.exit_code) == (True, -9)
-        assert not (await sandbox.exec(["true"], env=ENV)).over_memory
+        assert (result.limit, result.exit_code) == ("more than 100 MiB of memory", -9)
+        assert b"killed: more than 100 MiB of memory" in result.stderr
+        assert (await sandbox.exec(["true"], env=ENV)).limit == ""
 
 
 async def test_processes_are_bounded(provider, gateway):
