@@ -1,12 +1,14 @@
 """OpenClaw, unmodified: `openclaw agent exec` in the sandbox, its model calls through the gateway.
 
 `agent exec` is OpenClaw's own way to run one task without a person: it brings the coding tools, full
-shell access and no approvals. The default preset leaves everything else as OpenClaw ships it: its prompt,
-its bundled skills and plugins, MCP tools found through `tool_search`. OpenClaw rewrites a conversation as
+shell access and no approvals. `agent --local` with the same settings goes on with a conversation. The
+default preset leaves everything else as OpenClaw ships it: its prompt, bundled skills and plugins, and
+MCP tools that are found through `tool_search`. What is switched off would need the internet: update
+checks, and web tools, whose names tasks have for tools of their own. OpenClaw rewrites a conversation as
 it goes (call ids, the context message at the end, compaction), so a call's prompt is what that call sent.
 
-Each start costs about ten seconds of processor time and 1 to 1.4 GB. Sub-agents need OpenClaw's
-long-lived gateway: in `agent exec` their start fails, and the model is told so.
+Each start costs about ten seconds of processor time and 1 to 1.4 GB. Sub-agents need OpenClaw's own
+long-lived gateway: without one their start fails, and the model is told so.
 
 Configuration: docs.openclaw.ai/gateway/configuration-reference, docs.openclaw.ai/cli/agent.
 """
@@ -28,6 +30,9 @@ from rollout.types import CallKind, JsonObject
 
 __all__ = ["OpenClaw"]
 
+CONVERSATION = "agent:main:conversation"
+"""Key of the session that an episode with a user goes on with."""
+
 NEVER = 86_400
 """Seconds: the episode's own limit ends it long before."""
 
@@ -36,7 +41,7 @@ POLICY_ENDS = frozenset({"context_overflow", "incomplete_turn"})
 nothing), a reply that was filtered, or one that calls a tool with arguments that are no JSON."""
 
 NO_ANSWER = "couldn't generate a response"
-"""The model's last reply was empty, and again when OpenClaw asked for an answer."""
+"""The model's last reply was empty or `NO_REPLY`, and again when OpenClaw asked for an answer."""
 
 NO_TOOLS = re.compile(r"^\[bundle-mcp\] failed to start server .*", re.MULTILINE)
 """On stderr: OpenClaw goes on without the tools, which would count as the model's failure."""
@@ -56,6 +61,7 @@ class OpenClaw(Harness):
 
     dialect = "chat"
     surfaces = ("mcp", "skill")
+    converses = True
     program: ClassVar[Program | None] = Program(
         name="openclaw",
         candidates=("programs/openclaw/node_modules/openclaw/openclaw.mjs",),
@@ -77,23 +83,39 @@ class OpenClaw(Harness):
     }
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
+        return self._launch(job, job.prompt, sandbox)
+
+    def launch_again(self, job: Job, text: str, sandbox: Sandbox) -> Launch:
+        return self._launch(job, text, sandbox)
+
+    def _launch(self, job: Job, text: str, sandbox: Sandbox) -> Launch:
         state = f"{sandbox.home}/.openclaw"
-        config = f"{state}/openclaw.json"
-        files = {config: as_json(_merged(_settings(job), self.options))}
-        files |= {f"{state}/skills/{path}": text for path, text in job.skills.items()}
-        argv = ("agent", "exec", "--json", "--config", config, "--state-dir", state)
-        where = ("--cwd", sandbox.workspace, "--timeout", str(NEVER))
+        config, message = f"{state}/openclaw.json", f"{state}/message.md"
+        settings = _merged(_settings(job, sandbox.workspace), self.options)
+        files = {config: as_json(settings), message: text}
+        files |= {f"{state}/skills/{path}": skill for path, skill in job.skills.items()}
+        how: tuple[str, ...] = (
+            "exec",
+            "--config",
+            config,
+            "--state-dir",
+            state,
+            "--cwd",
+            sandbox.workspace,
+        )
+        if job.reply is not None:
+            how = ("--local", "--agent", "main", "--session-key", CONVERSATION)
+        argv = ("agent", *how, "--json", "--timeout", str(NEVER), "--message-file", message)
         # Each episode has a user and a HOME of its own: a cache would be written and never read.
         env = environment(sandbox, GATEWAY_KEY=job.endpoint.key, NODE_DISABLE_COMPILE_CACHE="1")
-        return Launch((*self.command, *argv, *where, "--", job.prompt), env, files)
+        return Launch((*self.command, *argv), env, files)
 
     def finish(self, result: ExecResult, collected: Mapping[str, bytes]) -> Finish:
         if found := NO_TOOLS.search(result.stderr.decode(errors="replace")):
             raise HarnessError(f"openclaw ran without the task's tools: {found[0]}")
-        said = _envelope(result.stdout)
-        error: JsonObject = said.get("error") or {}
+        answer, error = _ending(result.stdout)
         failure = str(error.get("message", ""))
-        finish = ended("openclaw", result, answer=str(said.get("final", "")), failure=failure)
+        finish = ended("openclaw", result, answer=answer, failure=failure)
         if error.get("kind") in POLICY_ENDS or NO_ANSWER in failure:
             return replace(finish, gave_up=failure, failed="")
         return finish
@@ -112,7 +134,7 @@ class OpenClaw(Harness):
         return super().fingerprint() | {"mode": "agent exec"}
 
 
-def _settings(job: Job) -> JsonObject:
+def _settings(job: Job, workspace: str) -> JsonObject:
     endpoint = job.endpoint
     name = UNSAFE.sub("-", endpoint.model).lstrip("/")
     model = {
@@ -139,8 +161,21 @@ def _settings(job: Job) -> JsonObject:
     return {
         "models": {"mode": "replace", "providers": {"gateway": provider}},
         "mcp": {"servers": {SERVER: server} if job.surface == "mcp" and job.tools else {}},
-        "agents": {"defaults": {"model": {"primary": f"gateway/{name}"}}},
         "update": {"checkOnStart": False},
+        # The rest but for `web` is what `agent exec` sets by itself; `agent --local` does not.
+        "agents": {
+            "defaults": {
+                "model": {"primary": f"gateway/{name}"},
+                "workspace": workspace,
+                "skipBootstrap": True,
+            }
+        },
+        "tools": {
+            "profile": "coding",
+            "fs": {"workspaceOnly": True},
+            "exec": {"security": "full", "ask": "off"},
+            "web": {"search": {"enabled": False}, "fetch": {"enabled": False}},
+        },
     }
 
 
@@ -153,13 +188,18 @@ def _merged(settings: JsonObject, more: Mapping[str, Any]) -> JsonObject:
     return merged
 
 
-def _envelope(stdout: bytes) -> JsonObject:
-    """The JSON object that `--json` prints at the end; empty where there is none."""
+def _ending(stdout: bytes) -> tuple[str, JsonObject]:
+    """The final text and the error that `--json` prints, of `agent exec` or of `agent --local`."""
     try:
         said = json.loads(stdout)
     except ValueError:
-        return {}
-    return said if isinstance(said, dict) else {}
+        return "", {}
+    if not isinstance(said, dict):
+        return "", {}
+    payloads = said.get("payloads") or ()
+    texts = [str(part.get("text") or "") for part in payloads if not part.get("isError")]
+    error = said.get("error") or said.get("meta", {}).get("error") or {}
+    return said.get("final", "\n".join(filter(None, texts))), error
 
 
 def _text(message: JsonObject) -> str:

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.desk import TASK, Desk, Scripted, attempt, call, say
+from support.desk import TASK, Desk, Scripted, TalkingDesk, attempt, call, say
 from support.gateways import QUICK, upstream_of
 from support.scripted_server import Drop, Fail, ScriptedServer, Stall, text, tool_call
 
@@ -45,12 +46,12 @@ class Place:
     home = "/h"
 
 
+ENDPOINT = Endpoint(url="http://127.0.0.1:1/e/x", key="k", model="/org/model@李", max_output=4096)
+JOB = Job(prompt="-p", endpoint=ENDPOINT, surface="mcp", tools=TASK.tools)
+
+
 def config_of(preset="default", **fields):
-    endpoint = Endpoint(
-        url="http://127.0.0.1:1/e/x", key="k", model="/org/model@李", max_output=4096
-    )
-    job = {"prompt": "-p", "endpoint": endpoint, "surface": "mcp", "tools": TASK.tools}
-    launch = OpenClaw("/x/openclaw", preset).launch(Job(**(job | fields)), Place())
+    launch = OpenClaw("/x/openclaw", preset).launch(replace(JOB, **fields), Place())
     return launch, json.loads(launch.files["/h/.openclaw/openclaw.json"])
 
 
@@ -96,7 +97,8 @@ async def test_the_reference_policy_passes_with_the_real_program(
 async def test_the_agent_finds_the_skills_and_a_clean_workspace():
     harness, sandboxes = await installed(), await isolated()
     path = "~/.openclaw/skills/mail/SKILL.md"
-    look = [("read", json.dumps({"path": path})), ("exec", json.dumps({"command": "ls -A; env"}))]
+    command = "ls -A | grep . || echo '(no files)'"
+    look = [("read", json.dumps({"path": path})), ("exec", json.dumps({"command": command}))]
     upstream = Scripted([call(*look), say("done")])
     await attempt(harness, upstream, "skill", sandboxes)
     first, second = (request.body for request in upstream.requests)
@@ -106,7 +108,7 @@ async def test_the_agent_finds_the_skills_and_a_clean_workspace():
     assert "mail_send" in system
     skill, listed = [item["content"] for item in second["messages"] if item["role"] == "tool"]
     assert "curl" in skill
-    assert "NODE_DISABLE_COMPILE_CACHE" in listed.splitlines()[0] or "=" in listed.splitlines()[0]
+    assert listed.strip() == "(no files)"
 
 
 @pytest.mark.slow
@@ -151,9 +153,9 @@ async def test_a_dead_model_server_ends_the_episode_from_outside():
 @pytest.mark.parametrize(
     ("turns", "why"),
     [
-        ([call(("exec", '{"command": "x'))], "malformed tool call"),
+        ([call(("exec", '{"command": "x'))] * 9, "malformed tool call"),
         ([say(""), say("")], "couldn't generate a response"),
-        ([Refused("too long", 400, "context_length_exceeded")], "context window"),
+        ([Refused("too long", 400, "context_length_exceeded")], "too long"),
     ],
 )
 async def test_an_end_that_the_policy_brought_about_is_graded(turns, why):
@@ -174,6 +176,20 @@ async def test_compaction_is_told_apart():
     _, trace = await attempt(harness, upstream, "mcp", sandboxes)
     assert [item.kind for item in trace.calls] == ["main"] * 5 + ["compaction", "main"]
     assert trace.answer == "done"
+
+
+@pytest.mark.slow
+async def test_the_model_sees_one_conversation_and_the_last_answer_counts():
+    harness, sandboxes, desk = await installed("slim"), await isolated(), TalkingDesk("To Li.")
+    upstream = Scripted([say("To whom?"), say("Sent.")])
+    _, trace = await attempt(harness, upstream, "mcp", sandboxes, environment=desk)
+    assert (desk.heard, trace.answer) == (["To whom?", "Sent."], "Sent.")
+    last = upstream.requests[-1].body["messages"]
+    assert [item["content"] for item in last if item["role"] == "assistant"] == ["To whom?"]
+    assert spoken(upstream.requests[-1].body)[-1].endswith("To Li.")
+    assert {(item.kind, item.agent) for item in trace.calls} == {
+        ("main", "agent:main:conversation")
+    }
 
 
 @pytest.mark.parametrize("entry", CALLS, ids=[entry["call"] for entry in CALLS])
@@ -205,9 +221,22 @@ def test_its_config_and_command():
     assert config["models"]["providers"]["gateway"]["baseUrl"] == "http://127.0.0.1:1/e/x/v1"
     assert config["mcp"]["servers"]["tools"]["url"] == "http://127.0.0.1:1/e/x/mcp"
     assert launch.argv[:3] == ("/x/openclaw", "agent", "exec")
-    assert launch.argv[-2:] == ("--", "-p")
+    assert launch.files[launch.argv[-1]] == "-p"
     assert launch.env["GATEWAY_KEY"] == "k"
-    assert "tools" not in config
+    assert "toolSearch" not in config["tools"]
+    assert config["agents"]["defaults"]["workspace"] == "/w"
+
+
+def test_a_conversation_stays_in_one_session():
+    async def reply(answer):
+        return None
+
+    harness, job = OpenClaw("/x/openclaw"), replace(JOB, reply=reply)
+    first, second = harness.launch(job, Place()), harness.launch_again(job, "and?", Place())
+    assert first.argv == second.argv
+    assert first.argv[1:3] == ("agent", "--local")
+    assert (first.files[first.argv[-1]], second.files[first.argv[-1]]) == ("-p", "and?")
+    assert first.files["/h/.openclaw/openclaw.json"] == second.files["/h/.openclaw/openclaw.json"]
 
 
 def test_skills_go_to_its_own_folder_and_not_to_the_workspace():
@@ -220,8 +249,10 @@ def test_presets_change_the_tools_and_nothing_of_the_rest():
     _, default = config_of()
     _, direct = config_of("direct")
     _, slim = config_of("slim")
-    assert direct == default | {"tools": {"toolSearch": False}}
-    assert slim == default | dict(OpenClaw.presets["slim"])
+    changed = {"plugins", "skills", "tools"}
+    assert direct == default | {"tools": default["tools"] | {"toolSearch": False}}
+    assert {key for key in slim if slim[key] != default.get(key)} == changed
+    assert slim["tools"].items() >= default["tools"].items()
 
 
 def test_the_answer_is_the_final_text():
@@ -255,6 +286,14 @@ def test_everything_else_is(message, kind):
 def test_without_an_envelope_the_last_line_says_why():
     assert ended(1, stderr=b"noise\nInvalid config\n").failed.endswith("1: Invalid config")
     assert ended(0, said=[]).answer == ""
+
+
+def test_the_ending_of_a_conversations_turn_is_read_too():
+    error = {"message": "Provider finish_reason: content_filter", "kind": "incomplete_turn"}
+    shown = [{"text": "half"}, {"text": "⚠️ Agent run failed", "isError": True}]
+    assert ended(0, {"payloads": [{"text": "a"}, {"text": None}, {"text": "b"}]}).answer == "a\nb"
+    finish = ended(1, {"payloads": shown, "meta": {"error": error}})
+    assert (finish.answer, finish.gave_up, finish.failed) == ("half", error["message"], "")
 
 
 def test_a_run_without_the_tasks_tools_is_no_attempt():

@@ -114,7 +114,8 @@ class Conversation:
         for function, arguments, output in self._answered():
             if function == _catalog.SEARCH and arguments.get("query") == tool:
                 found = (each for each in _catalog.names_in(output) if self._is(each, tool))
-                name = next(found, "")
+                # A bare name is a tool of the harness's own.
+                name = min(found, key=lambda each: each == tool, default="")
         return name
 
     def shell_outputs(self) -> dict[str, str]:

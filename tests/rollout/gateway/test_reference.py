@@ -297,7 +297,7 @@ async def test_a_tool_is_searched_in_the_catalogue_and_called_through_it():
     bundled = [{"role": "system", "content": "- weather: /opt/weather/SKILL.md"}]
     chat = Chat(*CATALOG, opening=bundled)
     assert await chat.ask() == ("tool_search", {"query": "mail_list"})
-    chat.answer(warned([{"name": "mail_list_all"}, {"name": "tools__mail_list"}]))
+    chat.answer(warned([{"name": "mail_list"}, {"name": "tools__mail_list"}]))
     found = {"id": "tools__mail_list", "args": {"folder": "in"}}
     assert await chat.ask() == ("tool_call", found)
     chat.answer(warned({"tool": {}, "result": {"content": [{"type": "text", "text": LISTED}]}}))
