@@ -210,7 +210,9 @@ class ServerPool:
                 break
         else:
             if self._client is None:
-                self._client = aiohttp.ClientSession()
+                # A server closes an idle connection at the moment that it is used again.
+                connector = aiohttp.TCPConnector(force_close=True)
+                self._client = aiohttp.ClientSession(connector=connector)
             server = Server(spec, self._client)
         self._taken.add(server)
         return server

@@ -36,6 +36,7 @@ from rollout.types import JsonObject, ToolReply
 
 __all__ = [
     "EMPTY_LIST",
+    "Crash",
     "Failure",
     "FixtureError",
     "Refusal",
@@ -69,6 +70,10 @@ class Refusal(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
+
+
+class Crash(Exception):
+    """Raised by a route where the original crashes: a 500 that is not in the audit log."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +186,8 @@ class Service:
             reply = {"error": str(failure)}
         except Refusal as refusal:
             return ToolReply(status=refusal.status, body={"detail": refusal.detail})
-        except OverflowError:
-            # A date beyond the calendar, such as days_back=10**9.
+        except (Crash, OverflowError):
+            # Overflow: a date beyond the calendar, such as days_back=10**9.
             return ToolReply(status=500, body={"error": "Internal Server Error"})
         # Copies, so that the reply and its audit entry both stay what the agent saw.
         self._calls.append(copy.deepcopy(self.audit_entry(path, fields, reply)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from environments.claw.clock import parse_time
-from environments.claw.service import EMPTY_LIST, Failure, Service, find, route
+from environments.claw.service import EMPTY_LIST, Crash, Failure, Service, find, route
 from rollout.types import JsonObject
 
 
@@ -44,9 +44,24 @@ class Calendar(Service):
         found = [
             event
             for event in self.events
-            if (start := _start(event)) is not None and first <= start < last
+            if (start := self._start(event)) is not None and first <= start < last
         ]
         return sorted(found, key=lambda event: str(event["start_time"]))
+
+    def _start(self, event: JsonObject) -> datetime | None:
+        """When an event starts. The agent may have created it with a time that is none.
+
+        The original crashes on such an event, and on a time without an offset, whenever it lists events.
+        In a world with a clock of its own the one is never listed, and the other is UTC.
+        """
+        text = event["start_time"]
+        try:
+            start = datetime.fromisoformat(text)
+        except ValueError:
+            start = None
+        if not self.clock.fixed and (start is None or start.tzinfo is None):
+            raise Crash
+        return start.replace(tzinfo=UTC) if start and start.tzinfo is None else start
 
     @route("/events", null={"date": "2026-03-02"})
     def list_events(self, date: str, days: int = 1) -> JsonObject:
@@ -91,11 +106,3 @@ class Calendar(Service):
         self.events.remove(event)
         self.record("deleted", event)
         return {"status": "deleted", "event": event}
-
-
-def _start(event: JsonObject) -> datetime | None:
-    """When an event starts; None when the agent created it with a time that is none."""
-    try:
-        return parse_time(event["start_time"])
-    except ValueError:
-        return None
