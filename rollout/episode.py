@@ -33,6 +33,7 @@ from rollout.gateway.tools import skills
 from rollout.harness import Finish, Harness, Job
 from rollout.judge import Judge
 from rollout.sandbox import Limits, Sandbox, SandboxProvider, SandboxSpec
+from rollout.text import one_line
 from rollout.types import (
     Episode,
     Grade,
@@ -131,7 +132,7 @@ async def run_episode(
         seed=seed,
         outcome=verdict.outcome,
         cause=verdict.cause,
-        reason=verdict.reason,
+        reason=one_line(verdict.reason),
         detail=verdict.detail,
         grade=verdict.grade,
         calls=len(trace.calls),
@@ -182,7 +183,7 @@ async def grade_again(
         outcome=verdict.outcome,
         grade=verdict.grade,
         cause=verdict.cause,
-        reason=verdict.reason,
+        reason=one_line(verdict.reason),
         detail=verdict.detail,
     )
 

@@ -28,6 +28,7 @@ from suites.manifest import claim, complete
 from suites.options import Options, parse, select
 from suites.progress import display
 from suites.result import Result, print_result, print_tasks, summarise_run
+from suites.screen import say
 from suites.setup import fitted, open_setup
 
 __all__ = ["main"]
@@ -48,26 +49,33 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
             sys.exit(0)
         sys.exit(asyncio.run(_main(suite, options, tasks, screen)))
     except UsageError as error:
-        _complain(screen, f"error: {error}")
+        say(screen, f"error: {error}", style="red")
         sys.exit(USAGE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: Console) -> int:
     folder = _folder(suite, options)
     loop, this = asyncio.get_running_loop(), asyncio.current_task()
     assert this is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, this.cancel)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
+            loop.add_signal_handler(number, this.cancel)
     try:
         async with open_setup(suite, options) as setup:
             tasks = fitted(suite, tasks, setup)
             result = await _run(suite, options, tasks, setup, folder, screen)
     except asyncio.CancelledError:
-        _complain(screen, f"interrupted; go on with: {_resume_command(suite, options, folder)}")
+        say(
+            screen,
+            f"interrupted; go on with: {_resume_command(suite, options, folder)}",
+            style="red",
+        )
         return INTERRUPTED
     except RunnerStopped as error:
-        _complain(screen, f"stopped: {error}")
-        _complain(screen, f"when that is mended: {_resume_command(suite, options, folder)}")
+        say(screen, f"stopped: {error}", style="red")
+        say(screen, f"when that is mended: {_resume_command(suite, options, folder)}", style="red")
         return STOPPED
     _report(result, options)
     return 0
@@ -85,7 +93,7 @@ async def _run(
     opened = EpisodeStore.open(folder) if options.resume else EpisodeStore.create(folder)
     with opened as store:
         if store.recovered:
-            screen.print(store.recovered, soft_wrap=True, highlight=False)
+            say(screen, store.recovered)
         manifest = claim(folder, suite, options, tasks, setup)
         wanted = {(task.id, attempt) for task in tasks for attempt in range(options.attempts)}
         done = sum(
@@ -109,7 +117,7 @@ async def _run(
         result = _result(suite, options, tasks, setup, folder, episodes)
         note = write_log(folder / "inspect.eval", store, manifest, tasks, result)
         if note:
-            screen.print(note, soft_wrap=True, highlight=False)
+            say(screen, note)
     return result
 
 
@@ -172,7 +180,7 @@ def _announce(
     if setup.sandboxes.warning and setup.harness.program is not None:
         lines.append(f"warning: {setup.sandboxes.warning}")
     for line in lines:
-        screen.print(line, soft_wrap=True, highlight=False)
+        say(screen, line)
 
 
 def _folder(suite: Suite, options: Options) -> Path:
@@ -189,7 +197,3 @@ def _resume_command(suite: Suite, options: Options, folder: Path) -> str:
     if options.out is None:
         given += ["--out", str(folder)]
     return shlex.join(["python", "-m", f"suites.{suite.name}", *given, "--resume"])
-
-
-def _complain(screen: Console, line: str) -> None:
-    screen.print(line, style="red", soft_wrap=True, markup=False, highlight=False)

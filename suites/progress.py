@@ -14,6 +14,7 @@ from rich.text import Text
 
 from rollout.runner import Observer
 from rollout.types import Episode, Outcome, Task
+from suites.screen import shown
 
 __all__ = ["Lines", "LiveDisplay", "Silent", "describe", "display"]
 
@@ -110,7 +111,7 @@ class LiveDisplay(Silent):
         )
         now = time.monotonic()
         running = [
-            Text(f"  {name}  {now - since:.0f} s", style="dim")
+            shown(f"{name}  {now - since:.0f} s", style="dim")
             for name, since in list(self._running.items())[: self.SHOWN]
         ]
         return Group(self._bar, counts, *running)
@@ -125,12 +126,12 @@ def display(console: Console, *, total: int, done: int, quiet: bool) -> Silent:
 
 def describe(episode: Episode) -> Text:
     """One line: the attempt, how it ended, the score, the time, and why."""
-    line = Text(f"{episode.id} ")
+    line = shown(episode.id).append(" ")
     line.append(episode.outcome.value, style=STYLES[episode.outcome])
     if episode.grade is not None:
         line.append(f" {episode.grade.score:.2f}")
     line.append(f" {episode.timing.total:.1f} s", style="dim")
     if episode.reason:
         cause = f"{episode.cause}: " if episode.cause else ""
-        line.append(f"  {cause}{episode.reason}", style="dim")
+        line.append("  ").append(shown(f"{cause}{episode.reason}", style="dim"))
     return line

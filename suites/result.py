@@ -9,11 +9,11 @@ import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from rollout.statistics import Estimate, Metrics, summarise, summarise_by
 from rollout.types import Episode, JsonObject, Outcome, Record, Task, Usage
 from suites.progress import describe
+from suites.screen import say, shown
 
 __all__ = ["Result", "print_result", "print_tasks", "summarise_run"]
 
@@ -107,22 +107,23 @@ def summarise_run(
 
 def print_result(console: Console, result: Result) -> None:
     """The table, what was not clean and why, and where everything was written."""
-    console.print(f"\n{result.suite}, harness {result.harness}, model {result.model}", style="bold")
+    console.print()
+    say(console, f"{result.suite}, harness {result.harness}, model {result.model}", style="bold")
     for note in result.notes:
-        _say(console, note)
+        say(console, note)
     console.print(_table(result))
     k = result.k
-    _say(console, f"pass^{k}: all {k} attempts pass (95 % interval over tasks); pass@{k}: any does")
+    say(console, f"pass^{k}: all {k} attempts pass (95 % interval over tasks); pass@{k}: any does")
     if result.overall.graded < result.overall.attempted:
         figures = [
             f"{name} {e.value:.1%} [{e.low:.0%}, {e.high:.0%}]"
             for name, e in result.overall.pessimistic.named(k).items()
             if e
         ]
-        _say(console, "counting attempts without a grade as failed: " + ", ".join(figures))
+        say(console, "counting attempts without a grade as failed: " + ", ".join(figures))
     _print_unclean(console, result)
     for what, path in result.paths.items():
-        _say(console, f"{what + ':':<10} {path}")
+        say(console, f"{what + ':':<10} {path}")
 
 
 def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
@@ -130,12 +131,12 @@ def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
     table = Table("task", "category", "lang", "level", "tools", "limit", box=None, pad_edge=False)
     for task in tasks:
         table.add_row(
-            Text(task.id),
-            task.category,
-            task.language,
-            task.difficulty,
+            shown(task.id),
+            shown(task.category),
+            shown(task.language),
+            shown(task.difficulty),
             str(len(task.tools)),
-            f"skipped: {task.skip}" if task.skip else f"{task.timeout:.0f} s",
+            shown(f"skipped: {task.skip}" if task.skip else f"{task.timeout:.0f} s"),
         )
     console.print(table)
     console.print(f"{len(tasks)} tasks")
@@ -151,7 +152,7 @@ def _table(result: Result) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     if len(result.by_category) > 1:
         for name, metrics in result.by_category.items():
-            table.add_row(*_row(result, name or "(none)", metrics, name))
+            table.add_row(*map(shown, _row(result, name or "(none)", metrics, name)))
         table.add_section()
     table.add_row(*_row(result, "all", result.overall, None), style="bold")
     return table
@@ -186,10 +187,6 @@ def _interval(estimate: Estimate | None) -> str:
     return f"{100 * estimate.low:.0f}-{100 * estimate.high:.0f}" if estimate else "-"
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, soft_wrap=True, markup=False, highlight=False)
-
-
 def _thousands(tokens: int) -> str:
     return f"{tokens / 1000:.0f}k" if tokens >= 10_000 else str(tokens)
 
@@ -208,11 +205,11 @@ def _print_unclean(console: Console, result: Result) -> None:
         else:
             console.print(describe(episode), soft_wrap=True)
     for reason, tasks in skipped.items():
-        _say(console, f"skipped {len(tasks)} tasks: {reason}")
+        say(console, f"skipped {len(tasks)} tasks: {reason}")
     if result.overall.incomplete:
         names = ", ".join(result.overall.incomplete[:5])
         more = len(result.overall.incomplete) - 5
-        _say(
+        say(
             console,
             f"fewer than {result.k} graded attempts, so not in pass^{result.k}: {names}"
             + (f" and {more} more" if more > 0 else ""),

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.exchange import Answer
+from rollout.text import one_line
 from rollout.types import JsonObject
 
 __all__ = ["STREAM", "events", "gone", "rejection", "say", "whole"]
@@ -44,4 +45,4 @@ def gone(dialect: Dialect) -> web.Response:
 
 def say(error: BaseException) -> str:
     """An exception in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return one_line(f"{type(error).__name__}: {error}")

@@ -19,7 +19,7 @@ from rollout.environment import Environment
 from rollout.manifest import Manifest
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
-from rollout.types import Outcome, Task
+from rollout.types import Grade, Outcome, Task
 from suites.main import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -227,3 +227,38 @@ def test_kill_9_at_any_moment_loses_and_doubles_nothing(tmp_path: Path) -> None:
 
 def _whole_lines(path: Path) -> list[bytes]:
     return path.read_bytes().split(b"\n")[:-1]
+
+
+ODD = "\x1b[31m[/red]\x07 two\nlines"
+
+
+def test_what_tasks_and_agents_write_reaches_no_terminal_raw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as an escape sequence nor as markup: in listings, progress, reasons and tables."""
+    tasks = [
+        note_task(name, category=f"{name}{ODD}", skip=ODD * bool(name == "c")) for name in "abc"
+    ]
+    grade = Notes.grade
+
+    async def graded(*arguments: Any) -> Grade:
+        return msgspec.structs.replace(await grade(*arguments), notes=(ODD,))
+
+    monkeypatch.setattr(Toy, "tasks", lambda *_: tasks)
+    monkeypatch.setattr(Notes, "grade", graded)
+    assert run("--list") == 0
+    assert run("--out", str(tmp_path / f"[/b]{ODD[:4]}"), "--model", "noisy-reference:p=0") == 0
+    text = capsys.readouterr()
+    assert "\x1b" not in text.out + text.err
+    assert "\x07" not in text.out + text.err
+    assert "\ufffd[31m[/red]\ufffd two lines" in text.err
+
+
+def test_a_hangup_stops_cleanly(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start(out)
+    wait_for(out, 2, process)
+    process.send_signal(signal.SIGHUP)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
