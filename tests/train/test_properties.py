@@ -6,6 +6,7 @@ from collections import Counter
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.dialects import STEADY
 from support.traces import call, episode, ints, trace
 
 from rollout.types import Call, Outcome
@@ -130,7 +131,7 @@ def trained(samples: list[Sample]) -> Counter[Token]:
 
 
 @given(conversations())
-@settings(max_examples=300, deadline=None)
+@settings(STEADY, max_examples=300)
 def test_every_sampled_token_is_trained_once_after_its_own_prompt(calls: list[Call]) -> None:
     samples, report = build_samples(episode(), trace(*calls))
     assert trained(samples) == sampled(calls)
@@ -139,7 +140,7 @@ def test_every_sampled_token_is_trained_once_after_its_own_prompt(calls: list[Ca
 
 
 @given(conversations(), st.integers(1, 12), st.integers(1, 30))
-@settings(max_examples=200, deadline=None)
+@settings(STEADY, max_examples=200)
 def test_under_a_token_budget_nothing_is_trained_twice_or_elsewhere(
     calls: list[Call], max_response: int, max_tokens: int
 ) -> None:
@@ -158,7 +159,7 @@ def test_under_a_token_budget_nothing_is_trained_twice_or_elsewhere(
 
 
 @given(conversations(), st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(STEADY, max_examples=200)
 def test_the_order_of_arrival_does_not_matter(calls: list[Call], rng: random.Random) -> None:
     shuffled = list(calls)
     rng.shuffle(shuffled)
@@ -178,6 +179,7 @@ def rows(calls: list[Call]) -> list[tuple[object, ...]]:
     )
 
 
+@settings(STEADY)
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 1), st.booleans()), max_size=12),
     st.sampled_from(["grpo", "dr_grpo", "rloo"]),
@@ -204,6 +206,7 @@ def test_advantages_of_a_group_sum_to_zero_over_its_episodes(
     assert all(abs(again[name].advantage - credits[name].advantage) < 1e-9 for name in credits)
 
 
+@settings(STEADY)
 @given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from("abc")), min_size=1, max_size=20))
 def test_every_episode_weighs_the_same(rows: list[tuple[int, str]]) -> None:
     tokens, names = [n for n, _ in rows], [name for _, name in rows]

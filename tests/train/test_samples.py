@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support.traces import call, episode, floats, trace
 
-from rollout.types import Call
+from rollout.types import Call, JsonObject
 from train.samples import PLAIN, MissingTokenIds, Report, Rules, Sample, build_samples
 
 
@@ -209,6 +209,23 @@ def test_a_call_without_ids_among_others_is_counted() -> None:
 def test_an_episode_without_ids_says_what_to_do() -> None:
     with pytest.raises(MissingTokenIds, match=r"'task#0'.*vLLM.*tokenizer=.*exact=False"):
         built(call([], []))
+
+
+def test_ids_made_from_text_are_marked() -> None:
+    def render(
+        messages: list[JsonObject], tools: list[JsonObject], *, add_generation_prompt: bool
+    ) -> list[int]:
+        return [*range(len(messages)), *([9] if add_generation_prompt else [])]
+
+    unreadable = call([], [], reply=b"{}")
+    samples, report = build_samples(episode(), trace(call([], []), unreadable), tokenizer=render)
+    [sample] = samples
+    assert not sample.exact
+    assert sample.logprobs is None
+    assert sample.response_ids.tolist() == [1]
+    assert report.without_ids == 1
+    [sample], _ = build_samples(episode(), trace(call([1], [2])), tokenizer=render)
+    assert sample.exact
 
 
 def test_an_episode_without_answers_has_no_samples() -> None:

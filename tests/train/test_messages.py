@@ -1,0 +1,110 @@
+"""States and images of recorded calls."""
+
+import msgspec
+import pytest
+from support.traces import call
+
+from rollout.types import Call, JsonObject
+from train.lossy import tokenized
+from train.messages import anchor, conversation, for_template, images
+
+
+def asked(*messages: JsonObject, said: str = "ok") -> Call:
+    reply = {"choices": [{"message": {"role": "assistant", "content": said}}]}
+    return call(
+        [],
+        [],
+        request=msgspec.json.encode({"messages": messages}),
+        reply=msgspec.json.encode(reply),
+    )
+
+
+def called(call_id: str, arguments: str, **more: str) -> JsonObject:
+    function = {"name": "f", "arguments": arguments}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+        **more,
+    }
+
+
+def test_states_that_differ_in_ids_times_and_json_are_the_same_anchor() -> None:
+    one = asked(
+        {"role": "user", "content": "It is 2026-11-29 12:00, work in /tmp/a1"},
+        called("call_1", '{"a": 1, "b": 2}', reasoning_content="hm"),
+        {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+        said="left",
+    )
+    other = asked(
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "It is 2026-11-30 09:30, work in /tmp/b2"}],
+        },
+        called("call_2", '{"b":2,"a":1}', content=""),
+        {"role": "tool", "tool_call_id": "call_2", "content": "done"},
+        said="right",
+    )
+    assert anchor(one) == anchor(other)
+
+
+def test_states_that_differ_in_what_happened_are_different_anchors() -> None:
+    user = {"role": "user", "content": "Go"}
+    assert len({anchor(asked(user)), anchor(asked(user, called("c", '{"a":1}')))}) == 2
+    assert anchor(asked({"role": "user", "content": "Stop"})) != anchor(asked(user))
+
+
+def test_a_reply_that_says_nothing_is_none() -> None:
+    silent = Call(
+        index=0,
+        dialect="responses",
+        kind="main",
+        request=b'{"input":"hi"}',
+        reply=b'{"output":[]}',
+    )
+    told = conversation(silent)
+    assert told.asked == len(told.messages) == 1
+
+
+def test_what_is_no_conversation_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="call 0"):
+        conversation(call([], [], reply=b"{}"))
+
+
+def test_images_are_found_in_every_dialect() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "AAAA"}
+    block = {"role": "user", "content": [{"type": "image", "source": source}]}
+    found = images(
+        call([], [], dialect="messages", request=msgspec.json.encode({"messages": [block]}))
+    )
+    assert found == ["data:image/png;base64,AAAA"]
+    part = {"type": "input_image", "image_url": "data:,x"}
+    body = {"input": [{"role": "user", "content": [part]}]}
+    assert images(call([], [], dialect="responses", request=msgspec.json.encode(body))) == [
+        "data:,x"
+    ]
+
+
+def test_arguments_that_are_no_json_stay_text() -> None:
+    [bad, good] = for_template([called("1", "{oops"), called("2", '{"a": 1}')])
+    assert bad["tool_calls"][0]["function"]["arguments"] == "{oops"
+    assert good["tool_calls"][0]["function"]["arguments"] == {"a": 1}
+
+
+def render(
+    messages: list[JsonObject], tools: list[JsonObject], *, add_generation_prompt: bool
+) -> list[int]:
+    """A template whose tokens are characters; a reply opens with an empty thought, as Qwen3's does."""
+    texts = [f"<{message['role']}>{message['content']}" for message in messages]
+    text = "".join(texts) + ("<assistant>[no thought]" if add_generation_prompt else "")
+    return [ord(character) for character in text]
+
+
+def test_made_up_ids_are_what_the_reply_adds_to_the_rendered_request() -> None:
+    made = tokenized(asked({"role": "user", "content": "hi"}, said="hello"), render)
+    prompt, response = (
+        "".join(map(chr, memoryview(data).cast("i")))
+        for data in (made.prompt_ids, made.response_ids)
+    )
+    assert (prompt, response) == ("<user>hi<assistant>", "hello")
+    assert made.logprobs == b""
