@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rollout.errors import UsageError
 from rollout.types import Record
 
 __all__ = ["JudgeCache"]
@@ -25,16 +25,14 @@ class JudgeCache:
     """An append-only file of replies by content; several runs may share one."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError for a file that is no such cache."""
         self._path = path
         self._replies: dict[str, str] = {}
-        *lines, _torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
-        for n, line in enumerate(lines, start=1):
-            try:
+        *lines, self._torn = path.read_bytes().split(b"\n") if path.exists() else [b""]
+        for line in lines:
+            # A line that a crash or a full disk cut short costs its question anew, and nothing else.
+            with suppress(msgspec.DecodeError):
                 entry = msgspec.json.decode(line, type=_Entry)
-            except msgspec.DecodeError as error:
-                raise UsageError(f"{path}, line {n}: {error}; remove the line") from error
-            self._replies[entry.key] = entry.reply
+                self._replies[entry.key] = entry.reply
 
     def get(self, key: str) -> str | None:
         """The reply that was kept."""
@@ -44,6 +42,8 @@ class JudgeCache:
         """Keep a reply. One write a line, so that writers who share the file don't mix theirs."""
         self._replies[key] = reply
         line = msgspec.json.encode(_Entry(key=key, model=model, reply=reply)) + b"\n"
+        if self._torn:
+            line, self._torn = b"\n" + line, b""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:

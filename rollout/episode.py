@@ -22,7 +22,6 @@ from rollout.errors import (
     Blocked,
     EnvironmentFault,
     HarnessError,
-    JudgeError,
     RolloutError,
     SandboxError,
     boundary,
@@ -156,7 +155,10 @@ async def run_episode(
 async def grade_trace(
     environment: Environment, task: Task, trace: Trace, judge: Judge | None = None
 ) -> Verdict:
-    """Grade an attempt from its records: just after it ran, or years later."""
+    """Grade an attempt from its records: just after it ran, or years later.
+
+    What fails here, judge or grader, is not run again: its records wait for a verdict.
+    """
     try:
         with boundary(EnvironmentFault, "grading"):
             grade = await environment.grade(task, trace, judge)
@@ -164,10 +166,8 @@ async def grade_trace(
                 raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
     except Blocked as error:
         return _unclean(Outcome.BLOCKED, error)
-    except JudgeError as error:
-        return _unclean(Outcome.JUDGE_ERROR, error)
     except RolloutError as error:
-        return _unclean(Outcome.INFRA_ERROR, error)
+        return _unclean(Outcome.JUDGE_ERROR, error)
     outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
     return Verdict(outcome, grade, reason="; ".join(grade.notes))
 

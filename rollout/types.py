@@ -54,7 +54,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. Only `passed` and `failed` are graded."""
+    """How an attempt ended. Only `passed` and `failed` are graded.
+
+    `infra_error`: it never came to an end that could be graded, and is run again. `judge_error`: it did,
+    but the judge or the grader failed; its records can be graded again.
+    """
 
     PASSED = "passed"
     FAILED = "failed"

@@ -27,6 +27,7 @@ from suites.inspect_log import write_log
 from suites.manifest import claim, complete
 from suites.options import Options, parse, select
 from suites.progress import display
+from suites.rescore import rescore
 from suites.result import Result, print_result, print_tasks, summarise_run
 from suites.screen import say
 from suites.setup import fitted, open_setup
@@ -41,8 +42,11 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
     """Run a suite from the command line; exits with 0, 1, 2 or 130 (see `--help`)."""
     # Progress and messages go to stderr, so that stdout holds the result alone.
     screen = Console(stderr=True)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        options = parse(suite, argv)
+        if arguments[:1] == ["rescore"]:
+            sys.exit(asyncio.run(rescore(suite, arguments[1:], screen)))
+        options = parse(suite, arguments)
         tasks = select(suite.tasks(options.data), options.tasks)
         if options.listing:
             print_tasks(Console(), tasks)
@@ -63,7 +67,7 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
             loop.add_signal_handler(number, this.cancel)
     try:
-        async with open_setup(suite, options) as setup:
+        async with open_setup(suite, options, folder) as setup:
             tasks = fitted(suite, tasks, setup)
             result = await _run(suite, options, tasks, setup, folder, screen)
     except asyncio.CancelledError:

@@ -70,7 +70,7 @@ def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setu
         max_output=gateway.max_output,
         environment=setup.environment.fingerprint(),
         sandbox={**setup.sandboxes.fingerprint(), "limits": dataclasses.asdict(setup.limits)},
-        judge=setup.judge.fingerprint() if setup.judge else {},
+        judge={"spec": options.judge, **setup.judge.fingerprint()} if setup.judge else {},
         retries={"calls": retry},
         seed=options.seed,
         attempts=options.attempts,

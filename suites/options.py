@@ -13,7 +13,7 @@ from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
 
-__all__ = ["Options", "parse", "select"]
+__all__ = ["Options", "Parser", "add_judge_arguments", "parse", "positive", "select"]
 
 MODELS = """\
 models:
@@ -21,6 +21,9 @@ models:
   noisy-reference:p=0.8     goes wrong in an attempt with probability 1 - p
   openai:NAME               any OpenAI-compatible server (--base-url; key in OPENAI_API_KEY)
   vllm:PATH                 starts a vLLM server for a local model
+
+judging again:
+  rescore runs/NAME         grades a run's recorded attempts again, runs nothing (rescore --help)
 
 exit codes: 0 the run is complete, 1 it had to stop early, 2 wrong usage, 130 interrupted
 """
@@ -39,6 +42,8 @@ class Options:
     sandbox: str
     tools: str
     judge: str
+    judge_base_url: str
+    judge_cache: Path | None
     data: Path | None
     out: Path | None
     resume: bool
@@ -59,7 +64,9 @@ class Options:
         return {name: value for name, value in asked.items() if value is not None}
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Complains with one line, as everything here does."""
+
     def error(self, message: str) -> None:  # type: ignore[override]
         raise UsageError(f"{message} (--help shows the options)")
 
@@ -73,7 +80,7 @@ def parse(suite: Suite, argv: Sequence[str] | None) -> Options:
 
 
 def _parser(suite: Suite) -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog=f"python -m suites.{suite.name}",
         description=suite.title,
         epilog=MODELS,
@@ -97,7 +104,7 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
     what.add_argument("--data", type=Path, metavar="PATH", help="tasks of your own (built-in ones)")
     what.add_argument(
         "--attempts",
-        type=_positive(int),
+        type=positive(int),
         default=suite.attempts,
         metavar="K",
         help=f"attempts per task, the k of pass^k ({suite.attempts})",
@@ -108,7 +115,7 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
         choices=["native", "mcp", "skill"],
         help="how the harness gets the task's tools (its own default)",
     )
-    what.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
+    add_judge_arguments(what)
     what.add_argument("--list", dest="listing", action="store_true", help="list the tasks and exit")
     suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     _how(parser.add_argument_group("how it is run"))
@@ -117,7 +124,7 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
     sampling.add_argument("--top-p", type=float, metavar="P")
     sampling.add_argument(
         "--max-tokens",
-        type=_positive(int),
+        type=positive(int),
         default=8192,
         metavar="N",
         help="tokens of one reply at most (8192)",
@@ -128,7 +135,7 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
 def _how(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--concurrency",
-        type=_positive(int),
+        type=positive(int),
         default=max(2, os.cpu_count() or 2),
         metavar="N",
         help="attempts under way at once (number of CPU cores)",
@@ -142,7 +149,7 @@ def _how(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--harness-program", default="", metavar="PATH", help="its executable")
     group.add_argument(
         "--timeout",
-        type=_positive(float),
+        type=positive(float),
         metavar="S",
         help="wall-clock limit of an attempt, seconds (each task's own)",
     )
@@ -155,7 +162,23 @@ def _how(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress display")
 
 
-def _positive(kind: type[int] | type[float]) -> type[int] | type[float]:
+def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
+    """Who judges, for all that grades."""
+    group.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
+    group.add_argument(
+        "--judge-base-url", default="", metavar="URL", help="address of its server (--base-url)"
+    )
+    group.add_argument(
+        "--judge-cache",
+        type=Path,
+        metavar="DIR",
+        help="where the judge's replies are kept, for several runs to share (the run's folder)",
+    )
+
+
+def positive(kind: type[int] | type[float]) -> type[int] | type[float]:
+    """A type of argument: a number greater than 0."""
+
     def convert(text: str) -> float:
         value = kind(text)
         if not value > 0:

@@ -126,8 +126,6 @@ async def explode(job: Job) -> str:
         (never_ask, "", "harness", "without asking the model"),
         (explode, "", "environment", "on fire"),
         (save_note, "open", "environment", "no paper"),
-        (save_note, "grade", "environment", "no red pen"),
-        (save_note, "score", "environment", "the score nan is not in [0, 1]"),
     ],
 )
 async def test_an_infrastructure_error_names_its_boundary(
@@ -147,10 +145,21 @@ async def test_a_crash_keeps_its_traceback() -> None:
     assert "OSError: no paper" in episode.detail
 
 
-async def test_a_judge_that_fails_leaves_the_attempt_ungraded() -> None:
-    async with setup(broken="judge") as ready:
+@pytest.mark.parametrize(
+    ("broken", "cause", "reason"),
+    [
+        ("judge", "judge", "asleep"),
+        ("grade", "environment", "no red pen"),
+        ("score", "environment", "the score nan is not in [0, 1]"),
+    ],
+)
+async def test_a_judge_or_grader_that_fails_leaves_the_attempt_ungraded(
+    broken: str, cause: str, reason: str
+) -> None:
+    async with setup(broken=broken) as ready:
         episode, _ = await run_episode(ready, note_task(), 0)
-    assert (episode.outcome, episode.cause) == (Outcome.JUDGE_ERROR, "judge")
+    assert (episode.outcome, episode.cause) == (Outcome.JUDGE_ERROR, cause)
+    assert reason in episode.reason
 
 
 async def test_a_blocked_site_is_neither_passed_nor_failed() -> None:
