@@ -108,15 +108,24 @@ class Conversation:
     def has_catalog(self) -> bool:
         return {_catalog.SEARCH, _catalog.CALL} <= {item.name for item in self.functions}
 
-    def cataloged(self, tool: str) -> str | None:
-        """The name of `tool` in the catalogue: empty where it was not found, None before the search."""
-        name = None
-        for function, arguments, output in self._answered():
-            if function == _catalog.SEARCH and arguments.get("query") == tool:
-                found = (each for each in _catalog.names_in(output) if self._is(each, tool))
-                # A bare name is a tool of the harness's own.
-                name = min(found, key=lambda each: each == tool, default="")
-        return name
+    def cataloged(self, tool: str) -> str:
+        """The name of `tool` in the catalogue; empty where no search has found it."""
+        found = [
+            name
+            for function, _, output in self._answered()
+            if function == _catalog.SEARCH
+            for name in _catalog.names_in(output)
+            if self._is(name, tool)
+        ]
+        # A bare name is a tool of the harness's own.
+        return min(found, key=lambda name: name == tool, default="")
+
+    def has_searched(self, tool: str) -> bool:
+        """Whether the catalogue was asked for `tool`."""
+        return any(
+            function == _catalog.SEARCH and arguments.get("query") == tool
+            for function, arguments, _ in self._answered()
+        )
 
     def shell_outputs(self) -> dict[str, str]:
         """Shell commands run so far, and their latest outputs."""
@@ -160,9 +169,9 @@ class Conversation:
     def _tool_in(self, arguments: JsonObject) -> str:
         return tool_of(str(arguments.get("id", "")), self._tools)
 
-    def has_skill(self, tool: str) -> bool:
-        """Whether a skill that was mentioned names `tool`."""
-        return any(self._skills(tool).values())
+    def skills_naming(self, tool: str) -> list[str]:
+        """Paths of the SKILL.md files whose description names `tool`."""
+        return [path for path, names in self._skills(tool).items() if names]
 
     def _told(self) -> str:
         """What the harness and the user said."""

@@ -80,20 +80,25 @@ def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
         return f"{step}\n\n(Could not be read whole: {', '.join(cut)}.)" if cut else step
     if function := conversation.function_for(step.call):
         return _tool_call(function.name, step.arguments, request)
-    if conversation.has_catalog and not conversation.has_skill(step.call):
-        return _act_by_catalog(step, conversation, request)
-    return _act_by_shell(step, conversation, request)
+    return _act_by_catalog(step, conversation, request) or _act_by_shell(
+        step, conversation, request
+    )
 
 
 def _act_by_catalog(
     step: Step, conversation: Conversation, request: ModelRequest
-) -> str | JsonObject:
-    name = conversation.cataloged(step.call)
-    if name is None:
-        return _tool_call(_catalog.SEARCH, {"query": step.call}, request)
-    if name:
+) -> JsonObject | None:
+    """None where there is no catalogue, it lacks the tool, or a skill that names the tool is unread."""
+    if name := conversation.cataloged(step.call):
         return _tool_call(_catalog.CALL, {"id": name, "args": step.arguments}, request)
-    return _act_by_shell(step, conversation, request)
+    if not conversation.has_catalog or conversation.has_searched(step.call):
+        return None
+    read = conversation.shell_outputs()
+    if any(_reading(path) not in read for path in conversation.skills_naming(step.call)):
+        return None
+    if conversation.documented(step.call, step.arguments):
+        return None
+    return _tool_call(_catalog.SEARCH, {"query": step.call}, request)
 
 
 def _act_by_shell(
@@ -106,13 +111,17 @@ def _act_by_shell(
         return _tool_call(shell.name, shell.shell_arguments(command), request)
     commands = conversation.shell_outputs()
     for path in conversation.skill_paths(step.call):
-        read = f"cat {path if path.startswith('~/') else shlex.quote(path)}"
-        if read not in commands:
+        if (read := _reading(path)) not in commands:
             return _tool_call(shell.name, shell.shell_arguments(read), request)
     loader, skill = conversation.skill_loader, conversation.unloaded_skill(step.call)
     if loader and skill:
         return _tool_call(loader.name, {"skill": skill}, request)
     return f"I can't call {step.call}: I was shown no SKILL.md that documents it."
+
+
+def _reading(path: str) -> str:
+    """The command that shows a SKILL.md."""
+    return f"cat {path if path.startswith('~/') else shlex.quote(path)}"
 
 
 def _tool_call(name: str, arguments: Any, request: ModelRequest) -> JsonObject:

@@ -321,3 +321,19 @@ async def test_a_skill_that_names_the_tool_comes_before_the_catalogue():
     listed = [{"role": "system", "content": "- mail: mail_list, mail_send: ~/skills/mail/SKILL.md"}]
     chat = Chat(*CATALOG, opening=listed)
     assert await chat.ask() == ("exec", {"command": "cat ~/skills/mail/SKILL.md"})
+    chat.answer(SKILL)
+    name, arguments = await chat.ask()
+    assert (name, "/mail_list --data-binary" in arguments["command"]) == ("exec", True)
+
+
+async def test_the_catalogue_is_asked_where_a_skill_only_mentions_the_tool():
+    listed = [{"role": "system", "content": "- guide: uses mail_list: ~/skills/guide/SKILL.md"}]
+    chat = Chat(*CATALOG, opening=listed)
+    assert await chat.ask() == ("exec", {"command": "cat ~/skills/guide/SKILL.md"})
+    chat.answer("# A guide to good mails")
+    assert await chat.ask() == ("tool_search", {"query": "mail_list"})
+    chat.answer(warned([{"name": "tools__mail_send"}, {"name": "tools__mail_list"}]))
+    assert (await chat.ask())[0] == "tool_call"
+    chat.answer(warned({"tool": {}, "result": {"content": [{"type": "text", "text": LISTED}]}}))
+    name, arguments = await chat.ask()
+    assert (name, arguments["id"]) == ("tool_call", "tools__mail_send")
