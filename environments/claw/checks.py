@@ -61,7 +61,8 @@ def check_task(data: TaskFile, folder: str, strict: bool) -> Iterator[str]:
         path = Path(name)
         if path.is_absolute() or ".." in path.parts:
             yield f"{field}: {name!r} leaves the workspace; use a path below the task"
-        elif path.name in SECRET:
+    for field, name in data.workspace_files():
+        if Path(name).name in SECRET:
             yield f"{field}: {name!r} is not for the agent to see; remove it"
 
 

@@ -218,8 +218,13 @@ class ServerPool:
         return server
 
     async def _make_ready(self, server: Server, spec: ServiceSpec) -> None:
-        if not server.running:
-            await server.start(self.checkout, self.python, spec)
+        try:
+            if server.running:
+                await server.reset()
+                return
+        except EnvironmentFault:
+            await server.stop()  # It died, or will not do any more.
+        await server.start(self.checkout, self.python, spec)
         await server.reset()
 
     async def _give_back(self, servers: Sequence[Server]) -> None:

@@ -393,8 +393,8 @@ def _user(data: TaskFile) -> UserSpec | None:
 def _needs_shell(data: TaskFile) -> bool:
     if data.user_agent.enabled:
         return False
-    bare = any(tool.name in SANDBOX_TOOLS for tool in data.tools)
-    return bare or bool(data.env_snapshot_commands or data.env_snapshot_files)
+    looked_at = data.env_snapshot_commands or data.env_snapshot_files
+    return bool(looked_at) or any(tool.name in SANDBOX_TOOLS for tool in data.tools)
 
 
 _YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
