@@ -6,6 +6,9 @@ no network. Everything lives below `/e/<token>`; without the token nothing is to
 
 from __future__ import annotations
 
+import asyncio
+import os
+import secrets
 import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -24,6 +27,7 @@ from rollout.gateway.session import Classify, Dispatch, Session
 from rollout.gateway.tools import handle_mcp, handle_rest
 from rollout.gateway.upstream import Upstream
 from rollout.harness import Endpoint
+from rollout.held import HeldFolder, sweep
 from rollout.jsontext import read_json
 from rollout.types import JsonObject, Task, ToolSurface
 
@@ -32,6 +36,8 @@ __all__ = ["Gateway", "Retry"]
 Handler = Callable[[web.Request, Session], Awaitable[web.StreamResponse]]
 
 BODY_LIMIT = 64 * 2**20
+FOLDER = "anyharness-gateway-"
+LONGEST_BASE = 70
 HEADER_LIMIT = 2**16
 """Codex sends its turn's metadata in a header."""
 
@@ -62,7 +68,7 @@ class Gateway:
             upstream, sampling or {}, self.retry, keep_alive, grace, max_output
         )
         self._sessions: dict[str, Session] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: HeldFolder | None = None
         self._runner: web.AppRunner | None = None
 
     @property
@@ -75,10 +81,12 @@ class Gateway:
         """Its Unix socket, in a folder that only this user can enter."""
         if self._folder is None:
             raise RuntimeError("the gateway is not running")
-        return Path(self._folder.name, "gateway.sock")
+        return self._folder.path / "gateway.sock"
 
     async def __aenter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="gateway-")
+        base = _base()
+        await asyncio.to_thread(lambda: sweep(base.glob(f"{FOLDER}*")))
+        self._folder = HeldFolder.make(lambda: base / f"{FOLDER}{secrets.token_hex(4)}")
         self._runner = web.AppRunner(
             self._application(),
             access_log=None,
@@ -102,7 +110,7 @@ class Gateway:
         if self._runner is not None:
             await self._runner.cleanup()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
         self._runner = self._folder = None
 
     def open(
@@ -194,6 +202,12 @@ class Gateway:
             "created_at": "1970-01-01T00:00:00Z",
         }
         return _json({"object": "list", "data": [entry], "has_more": False})
+
+
+def _base() -> Path:
+    """Where sockets are put. Their paths are 107 bytes at most (unix(7)), which a TMPDIR may exceed."""
+    folder = Path(tempfile.gettempdir())
+    return folder if len(os.fsencode(folder)) < LONGEST_BASE else Path("/tmp")
 
 
 async def _hello(_request: web.Request, _session: Session) -> web.StreamResponse:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import secrets
-import shutil
-import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from rollout import held
 from rollout.errors import SandboxError
 from rollout.sandbox import ExecResult, Limits, Sandbox
 from rollout.sandboxes import _process
@@ -30,31 +28,25 @@ MEBIBYTE = 1024 * 1024
 class Folder:
     """`workspace`, `home`, `tmp` and `shm` of one sandbox, owned by its user.
 
-    The folder is locked (flock) as long as its run lives; the kernel lets go of the lock when the run
-    dies, whatever it dies of. That is how a later run knows what to sweep.
+    It is held as long as its run lives; that is how a later run knows what to sweep.
     """
 
     def __init__(self, *, own_user: bool) -> None:
         self.base = _base()
         own_user = own_user and os.getuid() == 0
-        self.path, self._lock = self._reserve(own_user)
+        try:
+            self._held = held.HeldFolder.make(lambda: self.base / _name(own_user))
+        except OSError as error:
+            raise SandboxError(f"{self.base}: {error.strerror}") from error
+        self.path = self._held.path
         self.uid = int(self.path.name) if own_user else os.getuid()
-        self.workspace, self.home, self.tmp, self.shm = map(
-            self._make, ("workspace", "home", "tmp", "shm")
-        )
-
-    def _reserve(self, own_user: bool) -> tuple[Path, int]:
-        for _ in range(1000):
-            name = str(secrets.choice(AGENT_UIDS)) if own_user else secrets.token_hex(8)
-            path = self.base / name
-            try:
-                path.mkdir(mode=0o700)
-            except FileExistsError:
-                continue
-            # Another run's sweep may have come between the two.
-            if (lock := _lock(path)) is not None:
-                return path, lock
-        raise SandboxError(f"{self.base} holds too many sandboxes; remove those of dead runs")
+        try:
+            self.workspace, self.home, self.tmp, self.shm = map(
+                self._make, ("workspace", "home", "tmp", "shm")
+            )
+        except OSError as error:
+            self.remove()
+            raise SandboxError(f"{self.path}: {error.strerror}") from error
 
     def _make(self, name: str) -> Path:
         folder = self.path / name
@@ -64,8 +56,11 @@ class Folder:
         return folder
 
     def remove(self) -> None:
-        _remove(self.path)
-        os.close(self._lock)
+        self._held.remove()
+
+
+def _name(own_user: bool) -> str:
+    return str(secrets.choice(AGENT_UIDS)) if own_user else secrets.token_hex(8)
 
 
 def _base() -> Path:
@@ -81,37 +76,9 @@ def _base() -> Path:
     return base
 
 
-def _lock(path: Path) -> int | None:
-    """Hold a folder, or None when it is held already, or gone."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(fd), os.stat(path)):
-            return fd
-    except OSError:
-        pass
-    os.close(fd)
-    return None
-
-
-def _remove(path: Path) -> None:
-    """Remove a tree, however deep it is and whatever its modes are."""
-    try:
-        shutil.rmtree(path)
-    except (OSError, RecursionError):
-        subprocess.run(["chmod", "-R", "u+rwX", str(path)], check=False, capture_output=True)
-        subprocess.run(["rm", "-rf", str(path)], check=False, capture_output=True)
-
-
 def sweep() -> None:
     """Remove the folders of runs that died without cleaning up."""
-    for path in _base().iterdir():
-        if (lock := _lock(path)) is not None:
-            _remove(path)
-            os.close(lock)
+    held.sweep(_base().iterdir())
 
 
 @contextlib.asynccontextmanager

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from rollout.errors import SandboxError
 from rollout.sandboxes._folder import Folder
 
 __all__ = [
@@ -41,7 +42,10 @@ def places(folder: Folder) -> dict[str, Path]:
 
 
 def write_accounts(folder: Folder, uid: int) -> dict[str, Path]:
-    """Files of /etc that are of our own making: the host's accounts and names stay its own."""
+    """Files of /etc that are of our own making: the host's accounts and names stay its own.
+
+    Raises SandboxError.
+    """
     texts = {
         "passwd": f"root:x:0:0:root:/root:/bin/sh\nagent:x:{uid}:{uid}::{HOME}:/bin/bash\n",
         "group": f"root:x:0:\nagent:x:{uid}:\n",
@@ -49,10 +53,13 @@ def write_accounts(folder: Folder, uid: int) -> dict[str, Path]:
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
     }
     etc = folder.path / "etc"
-    etc.mkdir(mode=0o755)
-    for name, text in texts.items():
-        (etc / name).write_text(text)
-        (etc / name).chmod(0o644)
+    try:
+        etc.mkdir(mode=0o755)
+        for name, text in texts.items():
+            (etc / name).write_text(text)
+            (etc / name).chmod(0o644)
+    except OSError as error:
+        raise SandboxError(f"{etc}: {error.strerror}") from error
     return {f"/etc/{name}": etc / name for name in texts}
 
 
