@@ -217,8 +217,8 @@ def _made_up(
     if tokenizer is None:
         raise MissingTokenIds(
             f"episode {episode.id!r}: its model calls have no token ids, the server gave none; run it"
-            " with a server that does (vLLM, SGLang), or pass tokenizer= for ids made from the text,"
-            " which are not those that were sampled (the samples say exact=False)"
+            " with a server that does (vLLM, SGLang), or have ids made from the text (tokenizer=,"
+            " --lossy-tokenizer), which are not those that were sampled: the samples say exact=False"
         )
     made = []
     for call in calls:
