@@ -32,7 +32,7 @@ from rollout.types import Episode, Task
 from suites.inspect_log import reducers
 from suites.inspect_messages import conversation
 from suites.options import Options, parse, select
-from suites.setup import open_setup
+from suites.setup import fitted, open_setup
 
 __all__ = ["anyharness"]
 
@@ -73,6 +73,7 @@ def episode(suite: Suite, options: Options, tasks: list[Task]) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         task, attempt = by_id[str(state.sample_id)], state.epoch - 1
         setup = await held.get()
+        [task] = fitted(suite, [task], setup)
         found, trace = await run_episode(
             setup, task, attempt, seed=attempt_seed(options.seed, task.id, attempt)
         )

@@ -108,7 +108,8 @@ class ClawEval(Suite):
         tasks = [task for task in found if chosen.split in ("all", task.split)]
         if not tasks:
             splits = ", ".join(sorted({task.split for task in found}))
-            raise UsageError(f"--split {chosen.split}: no such task in {data}; it has {splits}")
+            where = data or "the built-in tasks"
+            raise UsageError(f"--split {chosen.split}: no such task in {where}; they have: {splits}")
         return tasks
 
     def unfit(self, task: Task, setup: Setup) -> str:

@@ -85,6 +85,18 @@ MAIL = {
 }
 
 
+VERIFY = """
+from environments.claw.evidence import Evidence, Score
+
+def verify(e: Evidence) -> Score:
+    score = Score()
+    score.add(1, e.answer, "answers")
+    score.add(1, all(call.status == 200 for call in e.calls()), "every call works")
+    return score
+"""
+VERIFIED = ("T901_mail", "T905_files", "C01zh_talk")
+"""Tasks that are graded without a judge."""
+
 TASKS: dict[str, dict[str, Any]] = {
     "T901_mail": {
         "tags": ["general"],
@@ -149,6 +161,8 @@ def write_checkout(folder: Path) -> Path:
         data = {"task_id": name, "prompt": {"text": "Do it.", "language": "en"}, **fields}
         data.setdefault("judge_rubric", "Is it done?")
         (task / "task.yaml").write_text(yaml.safe_dump(data, allow_unicode=True))
+        if name in VERIFIED:
+            (task / "verify.py").write_text(VERIFY)
     files = folder / "tasks" / "T905_files"
     (files / "fixtures" / "a.txt").write_text("attached")
     (files / "fixtures" / "truth.txt").write_text("42")

@@ -1,12 +1,14 @@
 """Fault injection: each kind, which calls it hits, and that it is listed."""
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.toys import NoSandbox
 
+from environments.claw import Claw
 from environments.claw.faults import Fault, FaultPlan, emptied
 from environments.claw.task import load_task
 from environments.claw.world import ClawWorld
@@ -143,3 +145,30 @@ def test_how_often_a_fault_hits_by_default(write_task):
     ]
     faults = load_task(write_task(faults=rules)).faults
     assert [(fault.times, fault.rate) for fault in faults] == [(1, 1.0), (0, 0.5), (3, 0.5)]
+
+
+def drawn(rate: float, seed: int, calls: int = 2000) -> list[Fault | None]:
+    plan = FaultPlan((), seed, rate)
+    return [plan.next("get_mail", "gmail") for _ in range(calls)]
+
+
+def test_an_error_rate_is_seeded_and_mixed_as_in_claw_eval():
+    assert drawn(0.2, 1) == drawn(0.2, 1) != drawn(0.2, 2)
+    found = [fault for fault in drawn(0.2, 1) if fault]
+    assert len(found) / 2000 == pytest.approx(0.2, abs=0.03)
+    kinds = Counter(fault.kind for fault in found)
+    assert kinds["rate_limit"] / len(found) == pytest.approx(0.35, abs=0.08)
+    assert kinds["server_error"] / len(found) == pytest.approx(0.35, abs=0.08)
+    assert kinds["delay"] / len(found) == pytest.approx(0.30, abs=0.08)
+    assert all(2.0 <= fault.seconds <= 4.0 for fault in found)
+    assert drawn(0.0, 1, 9) == [None] * 9
+
+
+async def test_an_error_rate_is_an_environments_own(write_task):
+    task = load_task(write_task())
+    async with Claw(error_rate=1.0).open(task, 8) as world:
+        replies = [await world.call("send_mail", MAIL) for _ in range(2)]
+        left = await world.snapshot(NoSandbox())
+    assert [reply.status for reply in replies] == [500, 429]
+    assert left["audit"]["gmail"]["sent_messages"] == []
+    assert [fault["kind"] for fault in left["faults"]] == ["server_error", "rate_limit"]
