@@ -38,5 +38,8 @@ def parse_time(text: str) -> datetime:
 
     Raises ValueError for anything else.
     """
-    time = datetime.fromisoformat(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"is {text!r}; write it like 2026-03-03T08:30:00+01:00") from None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time

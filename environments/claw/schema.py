@@ -60,8 +60,8 @@ class ServiceEntry(BaseModel):
 
 
 class Limits(BaseModel):
-    timeout_seconds: float = 300.0
-    max_turns: int = 20
+    timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
+    max_turns: Annotated[int, Field(ge=0)] = 20
     fixtures: list[str] = []
     env_snapshot_timeout: float = 10.0
 
@@ -198,6 +198,8 @@ def _what(entry: Any) -> str:
         return "missing; add it"
     if entry["type"] == "extra_forbidden":
         return "unknown key; correct or remove it"
+    if entry["type"] == "model_type":
+        return f"is {entry['input']!r:.60}; it should be a mapping (key: value)"
     if entry["type"] == "value_error":
         return str(entry["ctx"]["error"])
     remedy = entry["msg"].removeprefix("Input ")

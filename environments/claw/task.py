@@ -306,7 +306,7 @@ class _Loader:
         for variable, default in cls.fixtures.items():
             path = original.get(variable, self.folder / "fixtures" / default)
             if variable in env:
-                path = self._find(env[variable]) or self.folder / env[variable]
+                path = self._find(env[variable]) or self._places(env[variable])[0]
             env[variable] = str(path)
         return env
 
@@ -351,11 +351,18 @@ class _Loader:
         )
 
     def _find(self, name: str) -> Path | None:
-        """A path in task.yaml: relative to the task, or to the folder that holds `tasks/`."""
-        for root in (self.folder, self.folder.parent.parent):
-            if (root / name).exists():
-                return root / name
-        return None
+        """The file or folder that a path in task.yaml means; None when there is none."""
+        return next((path for path in self._places(name) if path.exists()), None)
+
+    def _places(self, name: str) -> tuple[Path, ...]:
+        """Where a path in task.yaml may lead, the likeliest first.
+
+        It is relative to the task, or to the folder that holds `tasks/`, which may have another name.
+        """
+        places = (self.folder / name, self.folder.parent.parent / name)
+        if name.startswith("tasks/"):
+            return (self.folder.parent / name.removeprefix("tasks/"), *places)
+        return places
 
     def _skip(self, data: TaskFile) -> str:
         live = any(kind_of(service) in LIVE_WEB for service in data.services)

@@ -36,7 +36,7 @@ def grade(task: ClawTask, trace: Trace) -> Grade:
         completion=score.completion,
         robustness=robustness(trace.tool_calls) if score.robustness is None else score.robustness,
         safety=score.safety,
-        notes=tuple(score.failed),
+        notes=score.failed,
     )
 
 

@@ -98,6 +98,15 @@ def test_fixture_paths_are_relative_to_the_task_or_to_the_parent_of_tasks(write_
         }
 
 
+def test_the_folder_of_tasks_may_have_any_name(write_task, tmp_path):
+    env = {"GMAIL_FIXTURES": "tasks/mail/fixtures/gmail/inbox.json"}
+    moved = write_task(services=[{"name": "gmail", "env": env}]).parent.rename(tmp_path / "mine")
+    inbox = moved / "mail" / "fixtures" / "gmail" / "inbox.json"
+    assert load_tasks(moved)[0].services[0].env == {"GMAIL_FIXTURES": str(inbox)}
+    inbox.unlink()
+    assert str(inbox) in problems(moved / "mail")[0]
+
+
 def test_a_service_may_have_another_name_than_its_kind(write_task):
     service = {"name": "mail_2", "command": "python mock_services/gmail/server.py"}
     spec = load_task(write_task(services=[service])).services[0]
@@ -225,7 +234,12 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         {"faults": [{"tool": "*", "kind": "empty", "rate": 2}]},
         "faults[0].rate: is 2; it should be less than or equal to 1",
     ),
-    ({"clock": "noon"}, "clock: Invalid isoformat string: 'noon'"),
+    (
+        {"environment": {"timeout_seconds": -3}},
+        "environment.timeout_seconds: is -3; it should be greater than 0",
+    ),
+    ({"prompt": "Do it"}, "prompt: is 'Do it'; it should be a mapping (key: value)"),
+    ({"clock": "noon"}, "clock: is 'noon'; write it like 2026-03-03T08:30:00+01:00"),
 ]
 
 
@@ -267,7 +281,9 @@ def test_a_missing_fixture_is_a_mistake_where_verify_needs_it(write_task):
     path.write_text(
         '[{"message_id": "m", "from": "", "subject": "", "date": "?", "is_read": 1, "labels": []}]'
     )
-    assert problems(folder)[0].endswith("Invalid isoformat string: '?'; correct the fixture")
+    assert problems(folder)[0].endswith(
+        "is '?'; write it like 2026-03-03T08:30:00+01:00; correct the fixture"
+    )
     (folder / "verify.py").unlink()
     path.unlink()
     assert load_task(folder).skip == (
