@@ -26,13 +26,13 @@ def available(package: str) -> list[str]:
     return sorted(m.name for m in pkgutil.iter_modules(folder.__path__) if m.name[0] != "_")
 
 
-def load(package: str, name: str, base: type[T]) -> type[T]:
+def load(package: str, name: str, base: type[T], what: str = "") -> type[T]:
     """The one concrete subclass of `base` that module `name` of `package` defines.
 
     Raises UsageError for an unknown name (with the nearest known one) and for a module that exports
-    none or several.
+    none or several. `what` is the word that users have for such a plug-in, if it is not the class's.
     """
-    what = base.__name__.lower()
+    what = what or base.__name__.lower()
     path = name if "." in name else f"{package}.{name.replace('-', '_')}"
     try:
         module = importlib.import_module(path)

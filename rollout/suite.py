@@ -26,7 +26,7 @@ class Suite(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """One line for `--help` and for the head of the table."""
+    """One line for `--help`."""
     attempts: ClassVar[int] = 3
     """Attempts per task, the k of pass^k, unless the user says otherwise."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["reducers", "write_log"]
 
 SCORER = "outcome"
-MISSING = "no Inspect log was written; to have one: pip install 'anyharness[inspect]'"
+MISSING = "no Inspect log was written; to have one: pip install inspect-ai"
 
 
 def write_log(
@@ -108,18 +108,25 @@ def _log(manifest: Manifest, tasks: Sequence[Task], result: Result) -> EvalLog:
         "packages": {"anyharness": code.version},
         "metadata": {"manifest": written, "metrics": msgspec.to_builtins(result.overall)},
         "scorers": [{"name": SCORER, "metrics": {"*": metrics}}],
-        "headline_metric": {
-            "scorer": SCORER,
-            "score": "passed",
-            "metric": "mean",
-            "reducer": f"pass_k_{result.k}",
-        },
+        "headline_metric": _headline(result),
     }
     stats = EvalStats()
     if result.episodes:
         stats.started_at = _time(min(episode.started for episode in result.episodes))
         stats.completed_at = _time(max(map(_end, result.episodes)))
     return EvalLog(status="success", eval=EvalSpec.model_validate(spec), stats=stats)
+
+
+def _headline(result: Result) -> JsonObject | None:
+    """None where nothing was graded: Inspect warns of a headline that it does not find."""
+    if not result.overall.graded:
+        return None
+    return {
+        "scorer": SCORER,
+        "score": "passed",
+        "metric": "mean",
+        "reducer": f"pass_k_{result.k}",
+    }
 
 
 def _samples(store: EpisodeStore, tasks: Sequence[Task], result: Result) -> list[EvalSample]:

@@ -11,7 +11,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,7 @@ from rollout.types import Episode, Outcome, Task
 from suites.inspect_log import write_log
 from suites.manifest import claim, complete
 from suites.options import Options, parse, select
-from suites.progress import display
+from suites.progress import count, display
 from suites.rescore import rescore
 from suites.result import Result, print_result, print_tasks, summarise_run
 from suites.screen import say
@@ -82,6 +82,8 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
         say(screen, f"when that is mended: {_resume_command(suite, options, folder)}", style="red")
         return STOPPED
     _report(result, options)
+    for line in _remedies(suite, options, folder, result):
+        say(screen, line, style="red")
     return 0
 
 
@@ -106,6 +108,8 @@ async def _run(
             if key in wanted
         )
         _announce(suite, options, tasks, setup, folder, screen)
+        if options.resume:
+            say(screen, f"{done} of {count(len(wanted), 'attempt')} done already")
         with display(screen, total=len(wanted), done=done, quiet=options.quiet) as observer:
             runner = Runner(
                 setup,
@@ -176,8 +180,8 @@ def _announce(
     """What is about to run, and what the reader must not overlook."""
     harness = " ".join(filter(None, (options.harness, setup.harness.version)))
     lines = [
-        f"{suite.name}: {len(tasks)} tasks x {options.attempts} attempts, {harness} with "
-        f"{setup.surface} tools, model {setup.gateway.upstream.label}, "
+        f"{suite.name}: {count(len(tasks), 'task')} x {count(options.attempts, 'attempt')}, "
+        f"{harness} with {setup.surface} tools, model {setup.gateway.upstream.label}, "
         f"sandbox {setup.sandboxes.name}, {options.concurrency} at once",
         f"run: {folder}",
     ]
@@ -192,8 +196,18 @@ def _folder(suite: Suite, options: Options) -> Path:
         return options.out
     if options.resume:
         raise UsageError("--resume needs the run's folder: --out runs/NAME --resume")
-    name = re.sub(r"[^\w.=-]+", "-", f"{suite.name}-{options.harness}-{options.model}").strip("-")
+    name = re.sub(r"[^\w.=]+", "-", f"{suite.name}-{options.harness}-{options.model}").strip("-")
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _remedies(suite: Suite, options: Options, folder: Path, result: Result) -> Iterator[str]:
+    """How the attempts that ended without a grade can have one."""
+    if failed := result.overall.outcomes.get(Outcome.INFRA_ERROR):
+        command = _resume_command(suite, options, folder)
+        yield f"{count(failed, 'attempt')} ended in infra_error; to run again: {command}"
+    if ungraded := result.overall.outcomes.get(Outcome.JUDGE_ERROR):
+        command = shlex.join(["python", "-m", f"suites.{suite.name}", "rescore", str(folder)])
+        yield f"{count(ungraded, 'attempt')} ended in judge_error; to grade again: {command}"
 
 
 def _resume_command(suite: Suite, options: Options, folder: Path) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 
 from rollout.errors import UsageError
@@ -91,43 +93,52 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
         "--harness",
         default="react",
         metavar="NAME[:PRESET]",
-        help=f"{', '.join(available('harness_wrappers'))} (react)",
+        help=f"{', '.join(available('harness_wrappers'))} (default: react)",
     )
-    what.add_argument("--model", default="reference", metavar="SPEC", help="see below (reference)")
-    what.add_argument("--base-url", default="", metavar="URL", help="address of the model server")
+    what.add_argument(
+        "--model", default="reference", metavar="SPEC", help="see below (default: reference)"
+    )
+    what.add_argument(
+        "--base-url",
+        default="",
+        metavar="URL",
+        help="address of the model server (default: OpenAI's)",
+    )
     what.add_argument(
         "--tasks",
         default="all",
         metavar="WHICH",
-        help="all | N (the first N) | id,id | tag:NAME (all)",
+        help="all | N (the first N) | id,id | tag:NAME (default: all)",
     )
-    what.add_argument("--data", type=Path, metavar="PATH", help="tasks of your own (built-in ones)")
+    what.add_argument(
+        "--data", type=Path, metavar="PATH", help="tasks of your own (default: the built-in ones)"
+    )
     what.add_argument(
         "--attempts",
         type=positive(int),
         default=suite.attempts,
         metavar="K",
-        help=f"attempts per task, the k of pass^k ({suite.attempts})",
+        help=f"attempts per task, the k of pass^k (default: {suite.attempts})",
     )
     what.add_argument(
         "--tools",
         default="",
         choices=["native", "mcp", "skill"],
-        help="how the harness gets the task's tools (its own default)",
+        help="how the harness gets the task's tools (default: the harness's first)",
     )
     add_judge_arguments(what)
     what.add_argument("--list", dest="listing", action="store_true", help="list the tasks and exit")
     suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     _how(parser.add_argument_group("how it is run"))
     sampling = parser.add_argument_group("sampling, forced on every model call")
-    sampling.add_argument("--temperature", type=float, metavar="T")
-    sampling.add_argument("--top-p", type=float, metavar="P")
+    sampling.add_argument("--temperature", type=_number(0, math.inf), metavar="T")
+    sampling.add_argument("--top-p", type=_number(0, 1), metavar="P")
     sampling.add_argument(
         "--max-tokens",
         type=positive(int),
         default=8192,
         metavar="N",
-        help="tokens of one reply at most (8192)",
+        help="tokens of one reply at most (default: 8192)",
     )
     return parser
 
@@ -138,23 +149,29 @@ def _how(group: argparse._ArgumentGroup) -> None:
         type=positive(int),
         default=max(2, os.cpu_count() or 2),
         metavar="N",
-        help="attempts under way at once (number of CPU cores)",
+        help="attempts under way at once (default: the number of CPU cores)",
     )
     group.add_argument(
         "--sandbox",
         default="auto",
         metavar="KIND",
-        help="auto | local (isolates nothing) | bubblewrap | docker (auto)",
+        help="auto | local (isolates nothing) | bubblewrap | docker (default: auto)",
     )
-    group.add_argument("--harness-program", default="", metavar="PATH", help="its executable")
+    group.add_argument(
+        "--harness-program", default="", metavar="PATH", help="the harness's executable"
+    )
     group.add_argument(
         "--timeout",
         type=positive(float),
         metavar="S",
-        help="wall-clock limit of an attempt, seconds (each task's own)",
+        help="wall-clock limit of an attempt, seconds (default: each task's own)",
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the run (0)")
-    group.add_argument("--out", type=Path, metavar="DIR", help="where the run is kept (runs/...)")
+    group.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the run (default: 0)"
+    )
+    group.add_argument(
+        "--out", type=Path, metavar="DIR", help="where the run is kept (default: runs/...)"
+    )
     group.add_argument(
         "--resume", action="store_true", help="go on with the run in --out; nothing is run twice"
     )
@@ -166,13 +183,16 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     """Who judges, for all that grades."""
     group.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
     group.add_argument(
-        "--judge-base-url", default="", metavar="URL", help="address of its server (--base-url)"
+        "--judge-base-url",
+        default="",
+        metavar="URL",
+        help="address of its server (default: --base-url)",
     )
     group.add_argument(
         "--judge-cache",
         type=Path,
         metavar="DIR",
-        help="where the judge's replies are kept, for several runs to share (the run's folder)",
+        help="where the judge's replies are kept, for several runs to share (default: the run's folder)",
     )
 
 
@@ -181,12 +201,25 @@ def positive(kind: type[int] | type[float]) -> type[int] | type[float]:
 
     def convert(text: str) -> float:
         value = kind(text)
-        if not value > 0:
-            raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be greater than 0 and finite, not {text}")
         return value
 
     convert.__name__ = kind.__name__
     return convert  # type: ignore[return-value]
+
+
+def _number(low: float, high: float) -> Callable[[str], float]:
+    """A finite number from `low` to `high`."""
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not (low <= value <= high and math.isfinite(value)):
+            limits = f"at least {low}" if high == math.inf else f"from {low} to {high}"
+            raise argparse.ArgumentTypeError(f"must be {limits}, not {text}")
+        return value
+
+    return number
 
 
 def select(tasks: Sequence[Task], which: str) -> list[Task]:
@@ -204,7 +237,10 @@ def select(tasks: Sequence[Task], which: str) -> list[Task]:
             known = sorted({tag for task in tasks for tag in (*task.tags, task.category)} - {""})
             raise UsageError(f"--tasks {which}: no task has that tag; tags: {', '.join(known)}")
         return tagged
-    return [_find(tasks, name.strip()) for name in which.split(",") if name.strip()]
+    found = [_find(tasks, name.strip()) for name in which.split(",") if name.strip()]
+    if not found:
+        raise UsageError(f"--tasks {which!r}: name at least one task; --list shows them")
+    return list({task.id: task for task in found}.values())
 
 
 def _find(tasks: Sequence[Task], name: str) -> Task:
@@ -213,5 +249,15 @@ def _find(tasks: Sequence[Task], name: str) -> Task:
     short = [task for task in tasks if task.id.partition("_")[0] == name]
     found = exact or short
     if len(found) != 1:
-        raise UsageError(f"--tasks: no task {name!r}; --list shows them")
+        raise UsageError(f"--tasks: no task {name!r}; {_remedy(tasks, name)}")
     return found[0]
+
+
+def _remedy(tasks: Sequence[Task], name: str) -> str:
+    """What may have been meant: a tag, the task of a like name, else the list."""
+    if any(name in (*task.tags, task.category, task.language) for task in tasks):
+        return f"did you mean tag:{name}?"
+    ids = [task.id for task in tasks]
+    like = [each for each in ids if each.casefold().startswith(name.casefold())]
+    close = like if len(like) == 1 else get_close_matches(name, ids, n=1, cutoff=0.8)
+    return f"did you mean {close[0]}?" if close else "--list shows them"

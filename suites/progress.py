@@ -16,7 +16,7 @@ from rollout.runner import Observer
 from rollout.types import Episode, Outcome, Task
 from suites.screen import shown
 
-__all__ = ["Lines", "LiveDisplay", "Silent", "describe", "display"]
+__all__ = ["Lines", "LiveDisplay", "Silent", "count", "describe", "display"]
 
 STYLES = {
     Outcome.PASSED: "green",
@@ -122,6 +122,11 @@ def display(console: Console, *, total: int, done: int, quiet: bool) -> Silent:
     if quiet:
         return Silent()
     return (LiveDisplay if console.is_terminal else Lines)(console, total, done)
+
+
+def count(n: int, noun: str) -> str:
+    """`1 task`, `2 tasks`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def describe(episode: Episode) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from rich.table import Table
 
 from rollout.statistics import Estimate, Metrics, summarise, summarise_by
 from rollout.types import Episode, JsonObject, Outcome, Record, Task, Usage
-from suites.progress import describe
+from suites.progress import count, describe
 from suites.screen import say, shown
 
 __all__ = ["Result", "print_result", "print_tasks", "summarise_run"]
@@ -113,17 +114,32 @@ def print_result(console: Console, result: Result) -> None:
         say(console, note)
     console.print(_table(result))
     k = result.k
-    say(console, f"pass^{k}: all {k} attempts pass (95 % interval over tasks); pass@{k}: any does")
+    say(console, _legend(k))
     if result.overall.graded < result.overall.attempted:
         figures = [
             f"{name} {e.value:.1%} [{e.low:.0%}, {e.high:.0%}]"
             for name, e in result.overall.pessimistic.named(k).items()
-            if e
+            if e and name != "pass^1"
         ]
         say(console, "counting attempts without a grade as failed: " + ", ".join(figures))
     _print_unclean(console, result)
     for what, path in result.paths.items():
-        say(console, f"{what + ':':<10} {path}")
+        if Path(path).exists():
+            say(console, f"{what + ':':<10} {path}")
+
+
+def _rate(k: int) -> str:
+    """The name of the first figure."""
+    return f"pass^{k}" if k > 1 else "pass@1"
+
+
+def _legend(k: int) -> str:
+    """What the columns are, in a line or two of 80 columns."""
+    interval = "95 % interval over tasks"
+    rates = f"pass@1: the attempt passes ({interval})"
+    if k > 1:
+        rates = f"pass^{k}: all {k} attempts pass ({interval}); pass@{k}: any does"
+    return f"{rates}\ncalls, tokens, seconds: sums over the attempts"
 
 
 def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
@@ -139,7 +155,7 @@ def print_tasks(console: Console, tasks: Sequence[Task]) -> None:
             shown(f"skipped: {task.skip}" if task.skip else f"{task.timeout:.0f} s"),
         )
     console.print(table)
-    console.print(f"{len(tasks)} tasks")
+    console.print(count(len(tasks), "task"), highlight=False)
 
 
 def _table(result: Result) -> Table:
@@ -147,7 +163,7 @@ def _table(result: Result) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("category", no_wrap=True)
     k = result.k
-    rates = (f"pass^{k}", "95 %", f"pass@{k}", "pass@1") if k > 1 else ("pass@1", "95 %")
+    rates = (_rate(k), "95 %", f"pass@{k}", "pass@1") if k > 1 else (_rate(k), "95 %")
     for name in (*rates, "graded", "calls", "tokens", "seconds"):
         table.add_column(name, justify="right", no_wrap=True)
     if len(result.by_category) > 1:
@@ -205,13 +221,13 @@ def _print_unclean(console: Console, result: Result) -> None:
         else:
             console.print(describe(episode), soft_wrap=True)
     for reason, tasks in skipped.items():
-        say(console, f"skipped {len(tasks)} tasks: {reason}")
+        say(console, f"skipped {count(len(tasks), 'task')}: {reason}")
     if result.overall.incomplete:
         names = ", ".join(result.overall.incomplete[:5])
         more = len(result.overall.incomplete) - 5
         say(
             console,
-            f"fewer than {result.k} graded attempts, so not in pass^{result.k}: {names}"
+            f"fewer than {count(result.k, 'graded attempt')}, so not in {_rate(result.k)}: {names}"
             + (f" and {more} more" if more > 0 else ""),
         )
 

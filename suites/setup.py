@@ -98,13 +98,16 @@ def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
 def make_harness(spec: str, program: str = "") -> Harness:
     """`NAME[:PRESET]` -> `harness_wrappers.NAME`."""
     name, _, preset = spec.partition(":")
-    return load("harness_wrappers", name, Harness)(program, preset or "default")
+    harness = load("harness_wrappers", name, Harness)(program, preset or "default")
+    if program and harness.program is None:
+        raise UsageError(f"--harness-program: harness {name} needs no program; leave it out")
+    return harness
 
 
 def make_upstream(spec: str, base_url: str) -> Upstream:
     """`NAME[:ARGUMENT]` -> `rollout.gateway.upstreams.NAME`."""
     name, _, argument = spec.partition(":")
-    return load("rollout.gateway.upstreams", name, Upstream).from_spec(argument, base_url)
+    return load("rollout.gateway.upstreams", name, Upstream, "model").from_spec(argument, base_url)
 
 
 def _surface(options: Options, harness: Harness, environment: Environment) -> ToolSurface:

@@ -27,4 +27,4 @@ async def choose(name: str) -> SandboxProvider:
 
 
 def _make(name: str) -> SandboxProvider:
-    return plugins.load(__name__, name, SandboxProvider)()
+    return plugins.load(__name__, name, SandboxProvider, "sandbox")()

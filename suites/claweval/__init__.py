@@ -53,26 +53,26 @@ class ClawEval(Suite):
             "--split",
             default="general",
             choices=[*get_args(Split), "all"],
-            help="part of a claw-eval checkout (general)",
+            help="part of a claw-eval checkout (default: general)",
         )
         parser.add_argument(
             "--services",
             default="fast",
             choices=["fast", "original"],
-            help=f"ours, in process, or the checkout's own servers, run by ${PYTHON} (fast)",
+            help=f"ours, in process, or the checkout's own servers, run by ${PYTHON} (default: fast)",
         )
         parser.add_argument(
             "--fidelity",
             default="as-released",
             choices=["as-released", "patched"],
-            help="patched mends tasks of claw-eval that can't be done (as-released)",
+            help="patched mends tasks of claw-eval that can't be done (default: as-released)",
         )
         parser.add_argument(
             "--error-rate",
             type=_probability,
             default=0.0,
             metavar="P",
-            help="probability that a tool call fails or is slow, by seed (0)",
+            help="probability that a tool call fails or is slow, by seed (default: 0)",
         )
         parser.add_argument(
             "--user-model", default="", metavar="SPEC", help="plays the user of multi-turn tasks"
@@ -109,7 +109,9 @@ class ClawEval(Suite):
         if not tasks:
             splits = ", ".join(sorted({task.split for task in found}))
             where = data or "the built-in tasks"
-            raise UsageError(f"--split {chosen.split}: no such task in {where}; they have: {splits}")
+            raise UsageError(
+                f"--split {chosen.split}: no such task in {where}; they have: {splits}"
+            )
         return tasks
 
     def unfit(self, task: Task, setup: Setup) -> str:

@@ -139,7 +139,7 @@ async def test_without_inspect_it_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(inspect_log, "find_spec", lambda name: None)
     store, manifest, result = await run(tmp_path)
     note = write_log(tmp_path / "inspect.eval", store, manifest, TASKS, result)
-    assert note.endswith("pip install 'anyharness[inspect]'")
+    assert note.endswith("pip install inspect-ai")
     store.close()
 
 

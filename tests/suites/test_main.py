@@ -20,6 +20,7 @@ from rollout.manifest import Manifest
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Grade, Outcome, Task
+from suites import inspect_log
 from suites.main import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,7 +54,7 @@ def test_a_run_ends_with_a_table_and_everything_written(
     text = capsys.readouterr()
     assert "pass^3" in text.out
     assert "reference policy (no LLM)" in text.out
-    assert "skipped 1 tasks: needs a key" in text.out
+    assert "skipped 1 task: needs a key" in text.out
     assert "milk#0 passed 1.00" in text.err
     assert {path.name for path in out.iterdir()} >= {
         "manifest.json",
@@ -94,16 +95,24 @@ def test_the_model_that_always_errs_fails_every_attempt(
     ("argv", "says"),
     [
         (["--harness", "codec"], "unknown harness 'codec': did you mean 'codex'?"),
-        (["--model", "referense"], "did you mean 'reference'?"),
+        (["--model", "referense"], "unknown model 'referense': did you mean 'reference'?"),
         (["--model", "noisy-reference:p=2"], "p"),
         (["--harness-program", "/nowhere/codex", "--harness", "codex"], "no such executable"),
+        (["--harness-program", "/bin/sh"], "harness react needs no program"),
         (["--tools", "telepathy"], "--tools"),
         (["--harness", "codex", "--tools", "native"], "takes --tools mcp, skill"),
         (["--attempts", "0"], "--attempts"),
         (["--concurrency", "many"], "--concurrency"),
         (["--tasks", "cheese"], "no task 'cheese'"),
+        (["--tasks", "MIL"], "no task 'MIL'; did you mean milk?"),
+        (["--tasks", "notes"], "no task 'notes'; did you mean tag:notes?"),
+        (["--tasks", ","], "name at least one task"),
         (["--tasks", "tag:cheese"], "no task has that tag"),
-        (["--sandbox", "balloon"], "unknown"),
+        (["--temperature", "-1"], "--temperature: must be at least 0, not -1"),
+        (["--top-p", "7"], "--top-p: must be from 0 to 1, not 7"),
+        (["--timeout", "inf"], "--timeout: must be greater than 0 and finite"),
+        (["--model", "noisy-reference"], "--model noisy-reference: p must be"),
+        (["--sandbox", "balloon"], "unknown sandbox 'balloon'"),
         (["--resume"], "--resume needs the run's folder"),
         (["--frobnicate"], "--frobnicate"),
         (["--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"], "127.0.0.1:9"),
@@ -140,8 +149,57 @@ def test_resume_runs_nothing_twice_and_refuses_other_settings(
     assert run("--out", out, "--resume", "--seed", "5") == 2
     assert "seed: 0 -> 5" in capsys.readouterr().err
     assert run("--out", out, "--resume") == 0
+    assert "9 of 9 attempts done already" in capsys.readouterr().err
+    assert run("--out", out, "--resume") == 0
     assert (tmp_path / "run" / "episodes.jsonl").read_text() == lines
     assert "pass^3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [
+        ("open", "1 attempt ended in infra_error; to run again: python -m suites.toy "),
+        ("grade", "1 attempt ended in judge_error; to grade again: python -m suites.toy rescore "),
+    ],
+)
+def test_what_stays_without_a_grade_can_have_one_later(
+    stage: str,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Toy):
+        def environment(self) -> Environment:
+            return Notes(stage)
+
+    out = str(tmp_path / "run [x]")
+    argv = ["--tasks", "milk", "--attempts", "1", "--sandbox", "local", "--out", out]
+    with pytest.raises(SystemExit) as ended:
+        main(Broken(), argv)
+    assert ended.value.code == 0
+    text = capsys.readouterr()
+    assert "toy: 1 task x 1 attempt, react" in text.err
+    assert f"run: {out}\n" in text.err
+    assert says in text.err
+    assert "pass@1: the attempt passes (95 % interval over tasks)" in text.out
+    assert "pass^1" not in text.out
+    assert "eadline" not in text.err + caplog.text
+
+
+def test_a_run_without_inspect_names_no_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspect_log, "find_spec", lambda name: None)
+    assert run("--tasks", "milk", "--out", str(tmp_path / "run")) == 0
+    text = capsys.readouterr()
+    assert "pip install inspect-ai" in text.err
+    assert "inspect.eval" not in text.out
+
+
+def test_a_task_named_twice_is_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--tasks", "milk,bread,milk", "--list") == 0
+    assert "2 tasks" in capsys.readouterr().out
 
 
 def test_list_and_help(capsys: pytest.CaptureFixture[str]) -> None:

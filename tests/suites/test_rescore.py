@@ -135,7 +135,7 @@ def test_runs_may_share_a_cache(tmp_path, server) -> None:
 
 def test_a_task_that_needs_a_judge_is_skipped_without_one(tmp_path, capsys) -> None:
     run(Toy(Judged(), note_task("milk", judged=True)), tmp_path / "run")
-    assert f"skipped 1 tasks: {NEEDS_JUDGE}" in capsys.readouterr().out
+    assert f"skipped 1 task: {NEEDS_JUDGE}" in capsys.readouterr().out
 
 
 def test_other_tasks_are_named(tmp_path, capsys) -> None:

@@ -33,8 +33,9 @@ class NoisyReference(Reference):
     def from_spec(cls, argument: str, base_url: str) -> Self:
         match = re.fullmatch(r"p=(\d*\.?\d+|\d+\.)", argument)
         if match is None or float(match[1]) > 1:
+            given = f"noisy-reference:{argument}" if argument else "noisy-reference"
             raise UsageError(
-                f"--model noisy-reference:{argument}: p must be a number from 0 to 1, "
+                f"--model {given}: p must be a number from 0 to 1, "
                 "as in --model noisy-reference:p=0.8"
             )
         return cls(float(match[1]))
