@@ -4,7 +4,8 @@
     python benchmarks/claw_world.py --claw-eval ~/claw-eval --python ~/claw-eval/.venv/bin/python
 
 The second form starts the original servers as claw-eval's ServiceManager does: one process each, one
-after the other, asked for their health every 0.3 s. `--python` needs fastapi and uvicorn.
+after the other, asked for their health every 0.3 s; and once more as `--services original` does: side by
+side, and reset for the attempts after the first. `--python` needs fastapi and uvicorn.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from environments.claw import Claw
+from environments.claw.servers import ServerPool
 from environments.claw.task import ClawTask, ServiceSpec
 from rollout.types import JsonObject
 
@@ -90,14 +93,18 @@ def make_task(folder: Path) -> ClawTask:
     return ClawTask(id="six", prompt="", folder=str(folder), services=tuple(specs))
 
 
-async def open_worlds(task: ClawTask, worlds: int) -> list[float]:
-    """CPU seconds that each of so many worlds took to open and close."""
-    environment = Claw()
+async def open_worlds(
+    environment: Claw, task: ClawTask, worlds: int, clock: Callable[[], float]
+) -> list[float]:
+    """Seconds by this clock that each of so many worlds took to open."""
     seconds = []
-    for seed in range(worlds):
-        start = time.process_time()
-        async with environment.open(task, seed):
-            seconds.append(time.process_time() - start)
+    try:
+        for seed in range(worlds):
+            start = clock()
+            async with environment.open(task, seed):
+                seconds.append(clock() - start)
+    finally:
+        await environment.close()
     return seconds
 
 
@@ -151,17 +158,32 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         task = make_task(Path(folder))
-        seconds = asyncio.run(open_worlds(task, options.worlds))
-        ours = median(seconds)
-        print(f"open a world of six services, {ROWS} objects each, {options.worlds} times:")
-        print(f"  first     {1000 * seconds[0]:10.2f} ms CPU (reads the fixtures)")
-        print(f"  median    {1000 * ours:10.2f} ms CPU")
-        print(f"  slowest   {1000 * max(seconds[1:]):10.2f} ms CPU")
+        ours = measure_ours(task, options.worlds)
         if options.claw_eval:
-            wall, cpu = start_originals(task, options.claw_eval, options.python)
-            print("claw-eval's six servers, started one after the other:")
-            print(f"  ready in  {wall:10.2f} s wall clock, {wall / ours:,.0f} times as long")
-            print(f"  CPU       {cpu:10.2f} s, {cpu / ours:,.0f} times as much")
+            measure_originals(task, options.claw_eval.absolute(), options.python, ours)
+
+
+def measure_ours(task: ClawTask, worlds: int) -> float:
+    """Median wall-clock seconds."""
+    cpu = asyncio.run(open_worlds(Claw(), task, worlds, time.process_time))
+    wall = median(asyncio.run(open_worlds(Claw(), task, worlds, time.perf_counter)))
+    print(f"open a world of six services, {ROWS} objects each, {worlds} times:")
+    print(f"  first     {1000 * cpu[0]:10.2f} ms CPU (reads the fixtures)")
+    print(f"  median    {1000 * median(cpu):10.2f} ms CPU, {1000 * wall:.2f} ms wall clock")
+    print(f"  slowest   {1000 * max(cpu[1:]):10.2f} ms CPU")
+    return wall
+
+
+def measure_originals(task: ClawTask, checkout: Path, python: str, ours: float) -> None:
+    wall, cpu = start_originals(task, checkout, python)
+    print("claw-eval's six servers, started one after the other, as claw-eval does:")
+    print(f"  ready in  {wall:10.2f} s wall clock, {wall / ours:,.0f} times as long")
+    print(f"  CPU       {cpu:10.2f} s")
+    environment = Claw(ServerPool(checkout, python, {}))
+    first, *later = asyncio.run(open_worlds(environment, task, 20, time.perf_counter))
+    print("claw-eval's six servers, by --services original:")
+    print(f"  first     {first:10.2f} s wall clock, {first / ours:,.0f} times as long")
+    print(f"  later     {median(later):10.3f} s (reset), {median(later) / ours:,.0f} times as long")
 
 
 if __name__ == "__main__":
