@@ -17,7 +17,7 @@ $(VENV)/.installed: pyproject.toml
 node_modules/.package-lock.json: package.json package-lock.json
 	npm ci --no-progress
 
-# Every further harness that npm has: 1.3 GB. The demo needs Codex alone.
+# Every further harness that npm has: 1.7 GB. The demo needs Codex alone.
 harnesses: install $(PROGRAMS)
 
 programs/%/node_modules/.package-lock.json: programs/%/package.json programs/%/package-lock.json
