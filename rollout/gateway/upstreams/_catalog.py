@@ -10,7 +10,8 @@ import re
 
 __all__ = ["CALL", "SEARCH", "names_in", "result_in"]
 
-SEARCH, CALL = "tool_search", "tool_call"
+SEARCH = "tool_search"
+CALL = "tool_call"
 
 NAME = re.compile(r'"name": "([^"]+)"')
 OBJECT = re.compile(r"^\{$.*^\}$", re.M | re.S)
