@@ -20,6 +20,7 @@ from aiohttp import web
 
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.dialects import DIALECTS
+from rollout.gateway.doorkeeper import Doorkeeper, quiet_logger, raise_file_limit
 from rollout.gateway.model import ModelProxy
 from rollout.gateway.replies import rejection
 from rollout.gateway.retry import Retry
@@ -70,6 +71,8 @@ class Gateway:
         self._sessions: dict[str, Session] = {}
         self._folder: HeldFolder | None = None
         self._runner: web.AppRunner | None = None
+        self._door: Doorkeeper | None = None
+        self._listening: list[asyncio.Server] = []
 
     @property
     def url(self) -> str:
@@ -84,22 +87,26 @@ class Gateway:
         return self._folder.path / "gateway.sock"
 
     async def __aenter__(self) -> Self:
+        raise_file_limit()
         base = _base()
         await asyncio.to_thread(lambda: sweep(base.glob(f"{FOLDER}*")))
         self._folder = HeldFolder.make(lambda: base / f"{FOLDER}{secrets.token_hex(4)}")
         self._runner = web.AppRunner(
             self._application(),
             access_log=None,
+            logger=quiet_logger(),
             handler_cancellation=True,
             shutdown_timeout=1.0,
             max_line_size=HEADER_LIMIT,
             max_field_size=HEADER_LIMIT,
         )
         await self._runner.setup()
-        tcp = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await tcp.start()
-        self.port = self._runner.addresses[0][1]
-        await web.UnixSite(self._runner, str(self.socket)).start()
+        assert self._runner.server is not None
+        self._door = door = Doorkeeper(self._runner.server)
+        loop = asyncio.get_running_loop()
+        tcp = await loop.create_server(door, "127.0.0.1", 0)
+        self.port = tcp.sockets[0].getsockname()[1]
+        self._listening = [tcp, await loop.create_unix_server(door, str(self.socket))]
         # The folder keeps others out; a container's own user must be able to connect.
         self.socket.chmod(0o666)
         return self
@@ -107,6 +114,8 @@ class Gateway:
     async def __aexit__(self, *_: object) -> None:
         for session in tuple(self._sessions.values()):
             self.close(session)
+        for server in self._listening:
+            server.close()
         if self._runner is not None:
             await self._runner.cleanup()
         if self._folder is not None:
@@ -168,6 +177,8 @@ class Gateway:
         session = self._sessions.get(request.match_info["token"])
         if session is None:
             return web.Response(status=404)
+        if self._door is not None and not self._door.admit(request.protocol, session):
+            return web.Response(status=503, headers={"Connection": "close"})
         try:
             return await handler(request, session)
         except RecursionError:

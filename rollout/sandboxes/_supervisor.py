@@ -24,6 +24,7 @@ MARK = b"\n\0sandbox-report "
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER = 4, 22, 36
 SECCOMP_MODE_FILTER = 2
 PAGE = resource.getpagesize()
+BRIDGES = 512
 
 
 class Process(NamedTuple):
@@ -137,7 +138,7 @@ def pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def bridge(client: socket.socket, path: str) -> None:
+def bridge(client: socket.socket, path: str, slots: threading.Semaphore) -> None:
     refused = contextlib.suppress(OSError, RuntimeError)  # by the gateway; for want of a thread
     with client, socket.socket(socket.AF_UNIX) as gateway, refused:
         gateway.connect(path)
@@ -145,15 +146,19 @@ def bridge(client: socket.socket, path: str) -> None:
         back.start()
         pump(client, gateway)
         back.join()
+    slots.release()
 
 
 def forward(listener: socket.socket, path: str) -> None:
-    """Pipe each connection to the gateway's Unix socket."""
+    """Pipe each connection to the gateway's Unix socket, so many at a time."""
+    slots = threading.Semaphore(BRIDGES)
     while True:
+        slots.acquire()
         try:
             client, _ = listener.accept()
-            threading.Thread(target=bridge, args=(client, path), daemon=True).start()
+            threading.Thread(target=bridge, args=(client, path, slots), daemon=True).start()
         except (OSError, RuntimeError):  # out of files, or of threads: the next one waits
+            slots.release()
             time.sleep(0.05)
 
 
