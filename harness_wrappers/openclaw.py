@@ -36,6 +36,14 @@ CONVERSATION = "agent:main:conversation"
 NEVER = 86_400
 """Seconds: the episode's own limit ends it long before."""
 
+TOOLS: JsonObject = {
+    "profile": "coding",
+    "fs": {"workspaceOnly": True},
+    "exec": {"security": "full", "ask": "off"},
+    "web": {"search": {"enabled": False}, "fetch": {"enabled": False}},
+}
+"""But for `web`, what `agent exec` sets by itself and `agent --local` does not."""
+
 POLICY_ENDS = frozenset({"context_overflow", "incomplete_turn"})
 """Kinds of error that the model brought about: a full context (the last call may be a summary that helped
 nothing), a reply that was filtered, or one that calls a tool with arguments that are no JSON."""
@@ -67,7 +75,7 @@ class OpenClaw(Harness):
         candidates=("programs/openclaw/node_modules/openclaw/openclaw.mjs",),
         install="make harnesses, or npm install -g openclaw",
         package="openclaw",
-        runtime=NODE,
+        runtime=replace(NODE, oldest=(24, 16)),
     )
     presets: ClassVar[Mapping[str, JsonObject]] = {
         "default": {},
@@ -94,17 +102,10 @@ class OpenClaw(Harness):
         settings = _merged(_settings(job, sandbox.workspace), self.options)
         files = {config: as_json(settings), message: text}
         files |= {f"{state}/skills/{path}": skill for path, skill in job.skills.items()}
-        how: tuple[str, ...] = (
-            "exec",
-            "--config",
-            config,
-            "--state-dir",
-            state,
-            "--cwd",
-            sandbox.workspace,
-        )
-        if job.reply is not None:
-            how = ("--local", "--agent", "main", "--session-key", CONVERSATION)
+        how: tuple[str, ...] = ("--local", "--agent", "main", "--session-key", CONVERSATION)
+        if job.reply is None:
+            where = ("--state-dir", state, "--cwd", sandbox.workspace)
+            how = ("exec", "--config", config, *where)
         argv = ("agent", *how, "--json", "--timeout", str(NEVER), "--message-file", message)
         # Each episode has a user and a HOME of its own: a cache would be written and never read.
         env = environment(sandbox, GATEWAY_KEY=job.endpoint.key, NODE_DISABLE_COMPILE_CACHE="1")
@@ -131,7 +132,7 @@ class OpenClaw(Harness):
         return "main", ""
 
     def fingerprint(self) -> JsonObject:
-        return super().fingerprint() | {"mode": "agent exec"}
+        return super().fingerprint() | {"mode": "agent exec", "tools": TOOLS}
 
 
 def _settings(job: Job, workspace: str) -> JsonObject:
@@ -162,7 +163,6 @@ def _settings(job: Job, workspace: str) -> JsonObject:
         "models": {"mode": "replace", "providers": {"gateway": provider}},
         "mcp": {"servers": {SERVER: server} if job.surface == "mcp" and job.tools else {}},
         "update": {"checkOnStart": False},
-        # The rest but for `web` is what `agent exec` sets by itself; `agent --local` does not.
         "agents": {
             "defaults": {
                 "model": {"primary": f"gateway/{name}"},
@@ -170,12 +170,7 @@ def _settings(job: Job, workspace: str) -> JsonObject:
                 "skipBootstrap": True,
             }
         },
-        "tools": {
-            "profile": "coding",
-            "fs": {"workspaceOnly": True},
-            "exec": {"security": "full", "ask": "off"},
-            "web": {"search": {"enabled": False}, "fetch": {"enabled": False}},
-        },
+        "tools": TOOLS,
     }
 
 
