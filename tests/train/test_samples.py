@@ -73,6 +73,20 @@ def test_at_a_fork_shared_tokens_are_trained_once_and_the_longest_branch_goes_on
     ]
 
 
+def test_at_a_fork_it_counts_how_far_a_branch_goes_in_the_end() -> None:
+    shared, wide = call([1], [2]), call([1, 2, 30], [3, 3, 3])
+    narrow, farther = call([1, 2, 40], [4]), call([1, 2, 40, 4, 50, 51, 52], [5])
+    assert rows(shared, wide, narrow, farther)[0] == (
+        [1],
+        [2, 40, 4, 50, 51, 52, 5],
+        [2, 4, 5],
+    )
+
+
+def test_a_response_is_continued_where_nothing_was_added_to_it() -> None:
+    assert rows(call([1], [2, 3]), call([1, 2, 3], [4])) == [([1], [2, 3, 4], [2, 3, 4])]
+
+
 def test_at_a_fork_the_same_agent_goes_on_even_where_another_goes_farther() -> None:
     side = call([1, 2, 30], [3] * 9, kind="side")
     assert rows(call([1], [2]), side, call([1, 2, 40], [4])) == [
