@@ -30,7 +30,7 @@ from suites.progress import count, display
 from suites.rescore import rescore
 from suites.result import Result, print_result, print_tasks, summarise_run
 from suites.screen import say
-from suites.setup import fitted, open_setup
+from suites.setup import fitted, open_setup, unjudged
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
         options = parse(suite, arguments)
         tasks = select(suite.tasks(options.data), options.tasks)
         if options.listing:
-            print_tasks(Console(), tasks)
+            print_tasks(Console(), tasks if options.judge else unjudged(tasks))
             sys.exit(0)
         sys.exit(asyncio.run(_main(suite, options, tasks, screen)))
     except UsageError as error:

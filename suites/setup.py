@@ -23,7 +23,7 @@ from rollout.suite import Suite
 from rollout.types import Task, ToolSurface
 from suites.options import Options
 
-__all__ = ["fitted", "make_harness", "make_upstream", "open_judge", "open_setup"]
+__all__ = ["fitted", "make_harness", "make_upstream", "open_judge", "open_setup", "unjudged"]
 
 JUDGE_CACHE = "judge_cache.jsonl"
 NEEDS_JUDGE = "needs a judge (--judge openai:NAME)"
@@ -87,12 +87,18 @@ async def open_judge(
 
 def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
     """The tasks, those that can't run under this setup marked with the reason."""
+    fit = [
+        msgspec.structs.replace(task, skip=task.skip or suite.unfit(task, setup)) for task in tasks
+    ]
+    return fit if setup.judge else unjudged(fit)
 
-    def reason(task: Task) -> str:
-        unjudged = task.judged and setup.judge is None
-        return task.skip or suite.unfit(task, setup) or (NEEDS_JUDGE if unjudged else "")
 
-    return [msgspec.structs.replace(task, skip=reason(task)) for task in tasks]
+def unjudged(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks, those that nobody can grade without a judge marked with that reason."""
+    return [
+        msgspec.structs.replace(task, skip=task.skip or (NEEDS_JUDGE if task.judged else ""))
+        for task in tasks
+    ]
 
 
 def make_harness(spec: str, program: str = "") -> Harness:
