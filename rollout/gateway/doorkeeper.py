@@ -31,7 +31,8 @@ class Doorkeeper:
     def __init__(self, make: Callable[[], RequestHandler]) -> None:
         self._make = make
         self._strangers: deque[RequestHandler] = deque()
-        self._known: dict[RequestHandler, Session] = {}
+        self._known: dict[RequestHandler, str] = {}
+        """Connection -> its session's token."""
 
     def __call__(self) -> RequestHandler:
         """A protocol for a connection that has just come."""
@@ -48,9 +49,9 @@ class Doorkeeper:
         if handler in self._known:
             return True
         self._known = {each: of for each, of in self._known.items() if each.transport is not None}
-        if sum(of is session for of in self._known.values()) >= SHARE:
+        if sum(of == session.token for of in self._known.values()) >= SHARE:
             return False
-        self._known[handler] = session
+        self._known[handler] = session.token
         return True
 
 

@@ -124,8 +124,9 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
     try:
         report = json.loads(raw)
     except ValueError:
-        tail = printed.decode(errors="replace").strip()[-500:] or f"exit code {code}"
-        raise SandboxError(f"the sandbox ended without a report: {tail}") from None
+        tail = printed.decode(errors="replace").strip()[-500:] or "no output"
+        how = f"killed by signal {-code}" if code and code < 0 else f"exit code {code}"
+        raise SandboxError(f"the sandbox ended without a report ({how}): {tail}") from None
     if "error" in report:
         raise SandboxError(f"{order['argv'][0]} could not be started: {report['error']}")
     limit = _limit(report, order)
