@@ -4,7 +4,7 @@
 
 Start-up is from the command's start to its first model call. Memory is that of the largest process. CPU
 is of the program and all that it started, one episode; a harness in process has neither. Times are
-medians. Each row is measured in a process of its own, in the local sandbox, where the system counts for it.
+medians. Each row is measured in a process of its own, in the local sandbox: the system counts for it.
 """
 
 from __future__ import annotations
