@@ -15,9 +15,10 @@ from typing import cast, get_args
 
 from environments.claw import Claw
 from environments.claw.checkout import commit_of, hash_of, server_script
+from environments.claw.loader import Resources, load_tasks
 from environments.claw.servers import ServerPool
 from environments.claw.snapshot import WORKSPACE
-from environments.claw.task import ClawTask, Resources, Split, load_tasks
+from environments.claw.task import ClawTask, Split
 from rollout.environment import Environment
 from rollout.episode import Setup
 from rollout.errors import UsageError

@@ -11,8 +11,8 @@ from support.toys import NoSandbox
 from environments.claw import Claw
 from environments.claw.checkout import commit_of, default_fixtures
 from environments.claw.corrections import corrections
+from environments.claw.loader import Resources, load_task, load_tasks
 from environments.claw.schema import TaskFile
-from environments.claw.task import Resources, load_task, load_tasks
 from rollout.errors import UsageError
 
 CORRECTIONS = [correction for found in corrections().values() for correction in found]

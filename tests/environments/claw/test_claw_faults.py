@@ -10,7 +10,7 @@ from support.toys import NoSandbox
 
 from environments.claw import Claw
 from environments.claw.faults import Fault, FaultPlan, emptied
-from environments.claw.task import load_task
+from environments.claw.loader import load_task
 from environments.claw.world import ClawWorld
 from rollout.types import ToolReply
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from environments.claw import Claw
 from environments.claw.evidence import Evidence, Score, normalise, robustness
-from environments.claw.task import load_task
+from environments.claw.loader import load_task
 from rollout.errors import EnvironmentFault
 from rollout.types import Task, ToolCall, Trace
 

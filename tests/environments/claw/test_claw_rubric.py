@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from environments.claw import Claw
+from environments.claw.loader import load_task
 from environments.claw.rubric import LONGEST
-from environments.claw.task import load_task
 from rollout.errors import JudgeError
 from rollout.judge import Judge
 from rollout.types import Call, ToolCall, Trace

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from environments.claw.task import NO_GRADER, OFFLINE, ClawTask, load_task, load_tasks
+from environments.claw.loader import NO_GRADER, OFFLINE, load_task, load_tasks
+from environments.claw.task import ClawTask
 from rollout.errors import UsageError
 from rollout.types import Step
 

@@ -9,7 +9,7 @@ from support.toys import NoSandbox
 
 from environments.claw import Claw
 from environments.claw.clock import Clock, parse_time
-from environments.claw.task import load_task
+from environments.claw.loader import load_task
 from environments.claw.world import ClawWorld
 from rollout import plugins
 from rollout.environment import Environment

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from environments.claw import Claw
+from environments.claw.loader import load_task
 from environments.claw.original import grading
-from environments.claw.task import ClawTask, load_task
+from environments.claw.task import ClawTask
 from rollout.errors import JudgeError
 from rollout.judge import Judge
 from rollout.types import Call, Grade, ToolCall, Trace

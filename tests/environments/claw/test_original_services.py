@@ -24,10 +24,12 @@ import pytest
 from support.claw_eval import CHECKOUT, needs_checkout
 
 from environments.claw.backend import Backend, InProcess
+from environments.claw.checks import LIVE_WEB
 from environments.claw.clock import Clock
+from environments.claw.loader import load_tasks
 from environments.claw.servers import ServerPool
 from environments.claw.service import service_class
-from environments.claw.task import LIVE_WEB, ClawTask, ServiceSpec, load_tasks
+from environments.claw.task import ClawTask, ServiceSpec
 from rollout.errors import UsageError
 from rollout.types import JsonObject
 

@@ -14,7 +14,8 @@ from support.toys import NoSandbox
 
 import suites.claweval
 from environments.claw import Claw
-from environments.claw.task import ClawTask, load_task
+from environments.claw.loader import load_task
+from environments.claw.task import ClawTask
 from rollout.gateway.upstreams._script import play
 from rollout.types import Grade, Solution, ToolCall, ToolReply, Trace
 
