@@ -80,7 +80,10 @@ class EpisodeStore:
     def create(cls, folder: Path) -> Self:
         """A new, empty store, open for append. Raises UsageError where there is one already."""
         if (folder / EPISODES).exists():
-            raise UsageError(f"{folder} holds a run already: resume it or choose another folder")
+            raise UsageError(
+                f"{folder} holds a run already: add --resume to go on with it, "
+                "or choose another folder"
+            )
         store = cls(folder, _lock(folder))
         sync_folder(folder)
         return store

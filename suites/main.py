@@ -34,7 +34,7 @@ from suites.setup import fitted, open_setup, unjudged
 
 __all__ = ["main"]
 
-STOPPED, USAGE, INTERRUPTED = 1, 2, 130
+INCOMPLETE, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
 
 
@@ -80,11 +80,12 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
     except RunnerStopped as error:
         say(screen, f"stopped: {error}", style="red")
         say(screen, f"when that is mended: {_resume_command(suite, options, folder)}", style="red")
-        return STOPPED
+        return INCOMPLETE
     _report(result, options)
     for line in _remedies(suite, options, folder, result):
         say(screen, line, style="red")
-    return 0
+    nothing = result.overall.attempted and not result.overall.graded
+    return INCOMPLETE if nothing else 0
 
 
 async def _run(
@@ -187,6 +188,8 @@ def _announce(
     ]
     if setup.sandboxes.warning and setup.harness.program is not None:
         lines.append(f"warning: {setup.sandboxes.warning}")
+    if setup.harness.note:
+        lines.append(f"note: {setup.harness.note}")
     for line in lines:
         say(screen, line)
 

@@ -27,7 +27,8 @@ models:
 judging again:
   rescore runs/NAME         grades a run's recorded attempts again, runs nothing (rescore --help)
 
-exit codes: 0 the run is complete, 1 it had to stop early, 2 wrong usage, 130 interrupted
+exit codes: 0 the run is complete, 1 it had to stop early or nothing could be graded,
+2 wrong usage, 130 interrupted
 """
 
 

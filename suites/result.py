@@ -123,9 +123,10 @@ def print_result(console: Console, result: Result) -> None:
         ]
         say(console, "counting attempts without a grade as failed: " + ", ".join(figures))
     _print_unclean(console, result)
-    for what, path in result.paths.items():
-        if Path(path).exists():
-            say(console, f"{what + ':':<10} {path}")
+    written = [path for path in map(Path, result.paths.values()) if path.exists()]
+    for folder in dict.fromkeys(path.parent for path in written):
+        names = ", ".join(path.name for path in written if path.parent == folder)
+        say(console, f"in {folder}: {names}")
 
 
 def _rate(k: int) -> str:

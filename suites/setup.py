@@ -88,7 +88,10 @@ async def open_judge(
 def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
     """The tasks, those that can't run under this setup marked with the reason."""
     fit = [
-        msgspec.structs.replace(task, skip=task.skip or suite.unfit(task, setup)) for task in tasks
+        msgspec.structs.replace(
+            task, skip=task.skip or suite.unfit(task, setup) or setup.gateway.upstream.unfit(task)
+        )
+        for task in tasks
     ]
     return fit if setup.judge else unjudged(fit)
 
@@ -103,8 +106,8 @@ def unjudged(tasks: Sequence[Task]) -> list[Task]:
 
 def make_harness(spec: str, program: str = "") -> Harness:
     """`NAME[:PRESET]` -> `harness_wrappers.NAME`."""
-    name, _, preset = spec.partition(":")
-    harness = load("harness_wrappers", name, Harness)(program, preset or "default")
+    name, named, preset = spec.partition(":")
+    harness = load("harness_wrappers", name, Harness)(program, preset if named else "default")
     if program and harness.program is None:
         raise UsageError(f"--harness-program: harness {name} needs no program; leave it out")
     return harness

@@ -89,6 +89,10 @@ class Upstream(ABC):
     async def check(self) -> None:
         """Raise UsageError with one line when it can't be reached, before anything starts."""
 
+    def unfit(self, task: Task) -> str:
+        """Why it can't play the task; empty when it can. Real models can try anything."""
+        return ""
+
     @abstractmethod
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call. Raises Transient or Refused."""

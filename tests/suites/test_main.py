@@ -81,6 +81,22 @@ def test_json_is_all_that_stdout_holds(tmp_path: Path, capsys: pytest.CaptureFix
     assert result == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
+def test_a_task_that_the_policy_has_no_solution_for_is_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toy, "tasks", lambda self, data: [note_task(reference=None)])
+    assert run("--out", str(tmp_path / "run")) == 0
+    assert "skipped 1 task: has no reference solution" in capsys.readouterr().out
+
+
+def test_a_run_that_could_grade_nothing_does_not_end_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Toy, "environment", lambda self: Notes("judge"))
+    assert run("--out", str(tmp_path / "run"), "--tasks", "milk") == 1
+    assert "0/3" in capsys.readouterr().out
+
+
 def test_the_model_that_always_errs_fails_every_attempt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +193,7 @@ def test_what_stays_without_a_grade_can_have_one_later(
     argv = ["--tasks", "milk", "--attempts", "1", "--sandbox", "local", "--out", out]
     with pytest.raises(SystemExit) as ended:
         main(Broken(), argv)
-    assert ended.value.code == 0
+    assert ended.value.code == 1
     text = capsys.readouterr()
     assert "toy: 1 task x 1 attempt, react" in text.err
     assert f"run: {out}\n" in text.err

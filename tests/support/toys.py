@@ -40,17 +40,20 @@ ADD = ToolSpec(
 
 def note_task(name: str = "milk", **fields: Any) -> Task:
     """Save a note that says the task's name."""
+    solution = Solution(
+        name="reference",
+        steps=(Step(call="notes_add", arguments={"text": name}),),
+        answer=f"Saved {name}.",
+    )
     return Task(
-        id=name,
-        prompt=f"Save a note: {name}",
-        tools=(ADD,),
-        reference=Solution(
-            name="reference",
-            steps=(Step(call="notes_add", arguments={"text": name}),),
-            answer=f"Saved {name}.",
-        ),
-        wrong=(Solution(name="nothing", answer="Done."),),
-        **fields,
+        **{
+            "id": name,
+            "prompt": f"Save a note: {name}",
+            "tools": (ADD,),
+            "reference": solution,
+            "wrong": (Solution(name="nothing", answer="Done."),),
+            **fields,
+        }
     )
 
 

@@ -20,6 +20,9 @@ class EveryTool(Reference):
     model = "every-tool"
     label = "every-tool policy (no LLM)"
 
+    def unfit(self, task: Task) -> str:
+        return ""
+
     def solution(self, task: Task, seed: int) -> Solution:
         steps = tuple(
             Step(call=tool.name, arguments=_made_up(tool.input_schema)) for tool in task.tools

@@ -42,6 +42,9 @@ class Reference(Upstream):
             raise UsageError(f"--model {cls.model} takes no argument, not {argument!r}")
         return cls()
 
+    def unfit(self, task: Task) -> str:
+        return "" if task.reference else "has no reference solution to play (solutions.yaml)"
+
     def solution(self, task: Task, seed: int) -> Solution:
         """What is played in the attempt that has this seed."""
         return task.reference or NOTHING
