@@ -7,7 +7,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ import pytest
 import yaml
 from aiohttp import web
 
+from environments.claw import Claw
 from environments.claw.task import ClawTask
+from rollout.environment import Surface, World
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
-from rollout.types import JsonObject, Trace, Usage
+from rollout.sandbox import Sandbox
+from rollout.types import JsonObject, Task, ToolReply, Trace, Usage
 
 CHECKOUT = Path(os.environ.get("ANYHARNESS_CLAW_EVAL", "/nowhere"))
 needs_checkout = pytest.mark.skipif(
@@ -44,7 +48,7 @@ class Thorough(Upstream):
         turn = sum(message["role"] == "assistant" for message in body["messages"])
         tools = [tool["function"] for tool in body.get("tools") or ()]
         calls = [(tool["name"], example(tool["parameters"])) for tool in tools]
-        if not tools or turn == 2:
+        if not tools or turn >= 2:
             message: JsonObject = {"role": "assistant", "content": solution(task)}
         elif turn == 1:
             message = asking("Once more.", [(tools[0]["name"], {"no_such_field": []})], turn)
@@ -79,6 +83,47 @@ def example(schema: JsonObject) -> Any:
 def solution(task: ClawTask) -> str:
     data = yaml.safe_load((Path(task.folder) / "task.yaml").read_text("utf-8"))
     return f"{data.get('reference_solution') or 'Done.'}\n\n{task.prompt}"
+
+
+class Canned(World):
+    """Stands in for what can't run here: services of the live web, a sandbox, a simulated user."""
+
+    def __init__(self, task: ClawTask) -> None:
+        self._task = task
+        self._words = iter(["[user_agent]\nAbout 30, I think."])
+        self.surface = Surface(prompt=task.prompt, tools=task.tools, user=task.user is not None)
+
+    async def call(self, name: str, arguments: Any) -> ToolReply:
+        return ToolReply(body={"results": [{"title": name, "url": "http://example.org"}]})
+
+    async def reply(self, answer: str) -> str | None:
+        return next(self._words, None)
+
+    async def snapshot(self, sandbox: Sandbox) -> JsonObject:
+        asked = self._task.snapshot
+        world: JsonObject = {"audit": {spec.name: {"calls": []} for spec in self._task.services}}
+        ran = {"exit_code": 0, "stdout": "PASS 3/3\n", "stderr": ""}
+        found = {f"cmd:{command}": ran for command in asked.commands}
+        read = {"content": "nothing much", "encoding": "utf-8", "mime_type": "text/plain"}
+        found |= {f"file:{path}": read for path in asked.files if "*" not in path}
+        return world | {"env_snapshot": found} if found else world
+
+
+class Anywhere(Claw):
+    """Tasks that run here run; the others have a canned world."""
+
+    def __init__(self, canned: set[str]) -> None:
+        super().__init__()
+        self._canned = canned
+
+    @asynccontextmanager
+    async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
+        if task.id in self._canned:
+            assert isinstance(task, ClawTask)
+            yield Canned(task)
+            return
+        async with super().open(task, seed) as world:
+            yield world
 
 
 class HashJudge:
@@ -124,7 +169,8 @@ def events(task: ClawTask, trace: Trace) -> Iterator[JsonObject]:
     yield {"type": "trace_start", **head, "task_id": task.id, "model": "m"}
     last = next(call for call in reversed(trace.calls) if call.kind == "main")
     request, reply = msgspec.json.decode(last.request), msgspec.json.decode(last.reply)
-    chat = [*request["messages"][1:], reply["choices"][0]["message"]]
+    prompt = {"role": "user", "content": task.prompt}
+    chat = [prompt, *request["messages"][2:], reply["choices"][0]["message"]]
     answered = iter(trace.tool_calls)
     results: list[JsonObject] = []
     for message in chat:
@@ -181,21 +227,26 @@ from claw_eval.graders.registry import get_grader
 from claw_eval.models.scoring import compute_task_score, is_pass
 from claw_eval.models.task import TaskDefinition
 from claw_eval.trace.reader import load_trace
-for line in sys.stdin:
-    job = json.loads(line)
+def grade(job):
     _, messages, dispatches, media, _, audit = load_trace(job["trace"])
     folder = Path(job["folder"])
     task = TaskDefinition.from_yaml(folder / "task.yaml")
     grader = get_grader(task.task_id, tasks_dir=folder.parent, task_dir=folder)
     judge = LLMJudge(model_id="hash", api_key="none", base_url=job["judge"])
-    with contextlib.redirect_stdout(sys.stderr):
-        scores, calls = _grade_with_optional_params(
-            grader, messages, dispatches, task, audit_data=audit, judge=judge,
-            media_events=media, env_snapshot=job["env_snapshot"],
-        )
+    scores, calls = _grade_with_optional_params(
+        grader, messages, dispatches, task, audit_data=audit, judge=judge,
+        media_events=media, env_snapshot=job["env_snapshot"],
+    )
     total = compute_task_score(scores)
     parts = {k: getattr(scores, k) for k in ("completion", "robustness", "communication", "safety")}
-    print(json.dumps({"score": total, "passed": is_pass(total), "parts": parts, "calls": len(calls)}))
+    return {"score": total, "passed": is_pass(total), "parts": parts, "calls": len(calls)}
+for line in sys.stdin:
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            found = grade(json.loads(line))
+        except Exception as error:
+            found = {"error": repr(error)}
+    print(json.dumps(found))
 """
 
 
