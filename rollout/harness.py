@@ -135,6 +135,14 @@ class Harness(ABC):
             self.executable, self.runtime, self.version = found.path, found.runtime, found.version
 
     @property
+    def note(self) -> str:
+        """For the user, where the program is not of the version that is tested; else empty."""
+        tested = self.program.tested if self.program else ""
+        if self.program is None or tested in ("", self.version):
+            return ""
+        return f"tested with {self.program.name} {tested}, found {self.version}"
+
+    @property
     def command(self) -> tuple[str, ...]:
         """The words that start the program, before its arguments."""
         return Found(self.executable, runtime=self.runtime).command

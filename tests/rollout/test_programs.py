@@ -66,6 +66,33 @@ async def test_npms_script_is_shown_with_all_that_it_loads(tmp_path, runtime):
     )
 
 
+async def test_another_version_than_the_tested_one_is_noted(tmp_path):
+    class Tool(Harness):
+        dialect = "chat"
+        surfaces = ("mcp",)
+        program = Program(name="tool", package="@openai/codex")
+
+    harness = Tool(written(tmp_path / "tool", "echo 0.0.1"))
+    await harness.prepare()
+    assert harness.note == f"tested with tool {Tool.program.tested}, found 0.0.1"
+    harness.version = Tool.program.tested
+    assert harness.note == ""
+
+
+def test_a_preset_is_chosen_by_name():
+    class Tool(Harness):
+        dialect = "chat"
+        surfaces = ("mcp",)
+        presets = {"default": {}, "slim": {"tools": 1}}
+
+    assert Tool().options == {}
+    assert Tool(preset="slim").options == {"tools": 1}
+    with pytest.raises(
+        UsageError, match=r"unknown preset .* 'slin': did you mean 'slim'\? known: "
+    ):
+        Tool(preset="slin")
+
+
 def test_the_tested_version_is_the_one_that_is_pinned():
     pinned = json.loads((ROOT / "package.json").read_text())["dependencies"]["@openai/codex"]
     assert Program(name="x", package="@openai/codex").tested == pinned
