@@ -65,6 +65,7 @@ def test_a_run_ends_with_a_table_and_everything_written(
     }
     manifest = Manifest.read(out)
     assert manifest.harness["name"] == "react"
+    assert (manifest.harness["preset"], manifest.harness["options"]) == ("default", {})
     assert set(manifest.first_sent) == {"milk", "bread"}
 
 
