@@ -152,7 +152,9 @@ class Server(Backend):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
         if self._drain is not None:
-            await asyncio.wait({self._drain})
+            # What left its process group may hold the pipe for good.
+            await asyncio.wait({self._drain}, timeout=5.0)
+            self._drain.cancel()
 
 
 class ServerPool:
