@@ -72,8 +72,8 @@ def call(suite: Suite, *argv: object) -> int:
     return ended.value.code
 
 
-def run(suite: Suite, out: Path, *argv: object) -> Path:
-    assert call(suite, "--out", out, "--sandbox", "local", "--quiet", *argv) == 0
+def run(suite: Suite, out: Path, *argv: object, code: int = 0) -> Path:
+    assert call(suite, "--out", out, "--sandbox", "local", "--quiet", *argv) == code
     return out
 
 
@@ -104,7 +104,7 @@ def test_a_mended_grader_changes_the_figures_and_not_the_run(tmp_path, capsys) -
 
 
 def test_a_judge_can_be_had_later(tmp_path, capsys, server) -> None:
-    out = run(Toy(Judged()), tmp_path / "run")
+    out = run(Toy(Judged()), tmp_path / "run", code=1)
     judge = ("--judge", "openai:strict", "--judge-base-url", server.url)
     assert call(Toy(Judged()), "rescore", out, *judge) == 0
     assert "milk#1 judge_error -> passed 1.00" in capsys.readouterr().err
