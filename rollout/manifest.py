@@ -105,6 +105,11 @@ class Manifest(Record, frozen=True, kw_only=True, omit_defaults=False):
     """What changed while it ran: other code on resume, other prompts than at first."""
     format: int = FORMAT
 
+    @staticmethod
+    def exists(folder: Path) -> bool:
+        """Whether a run has one, be it damaged."""
+        return (folder / MANIFEST).exists()
+
     @classmethod
     def read(cls, folder: Path) -> Self:
         """The manifest of a run. Raises UsageError where there is none, or it can't be read."""

@@ -101,7 +101,7 @@ async def _run(
     with opened as store:
         if store.recovered:
             say(screen, store.recovered)
-        manifest = claim(folder, suite, options, tasks, setup)
+        manifest = claim(store, suite, options, tasks, setup)
         wanted = {(task.id, attempt) for task in tasks for attempt in range(options.attempts)}
         done = sum(
             episode.outcome is not Outcome.INFRA_ERROR

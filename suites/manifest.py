@@ -23,14 +23,15 @@ __all__ = ["claim", "complete"]
 
 
 def claim(
-    folder: Path, suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup
+    store: EpisodeStore, suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup
 ) -> Manifest:
     """Write a new run's manifest, or check that a resumed run is the same one.
 
     Raises UsageError naming each setting that differs.
     """
-    new = _describe(suite, options, tasks, setup)
-    if not options.resume:
+    folder, new = store.folder, _describe(suite, options, tasks, setup)
+    # Killed before there was a manifest, a run has no episode either.
+    if not options.resume or not (store.episodes() or Manifest.exists(folder)):
         new.write(folder)
         return new
     old = Manifest.read(folder)

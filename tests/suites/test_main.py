@@ -219,6 +219,14 @@ def test_a_task_named_twice_is_run_once(capsys: pytest.CaptureFixture[str]) -> N
     assert "2 tasks" in capsys.readouterr().out
 
 
+def test_a_run_killed_before_its_first_episode_resumes(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    EpisodeStore.create(out).close()
+    assert run("--out", str(out), "--resume", "--quiet") == 0
+    (out / "manifest.json").unlink()
+    assert run("--out", str(out), "--resume", "--quiet") == 2
+
+
 def test_list_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--list") == 0
     listing = capsys.readouterr().out
