@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Export from the command line; exits with 0, 1 (verification failed) or 2 (wrong usage)."""
     try:
         sys.exit(_main(_parser().parse_args(argv)))
-    except UsageError as error:
+    except (UsageError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(USAGE)
 
@@ -153,8 +153,8 @@ def _latest(store: EpisodeStore) -> Iterator[Episode]:
 
 def _known(row: SftRow, seen: set[bytes]) -> bool:
     digest = hashlib.sha256(f"{row.task_id}\0{row.tools}".encode())
-    for message in row.messages:
-        digest.update(canonical(message))
+    for said in (*map(canonical, row.messages), *(url.encode() for url in row.images)):
+        digest.update(said)
     key = digest.digest()[:16]
     known = key in seen
     seen.add(key)
@@ -221,7 +221,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_sft(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--failed", action="store_true", help="failed episodes too")
     group.add_argument(
-        "--per-task", type=int, default=0, metavar="N", help="episodes a task at most (no limit)"
+        "--per-task", type=_count, default=0, metavar="N", help="episodes a task at most (no limit)"
     )
 
 
@@ -230,7 +230,9 @@ def _add_samples(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--no-logprobs", action="store_true", help="take calls without logprobs")
     for name in ("max_tokens", "max_response"):
         option = f"--{name.replace('_', '-')}"
-        group.add_argument(option, type=int, default=0, metavar="N", help="of a sample (no limit)")
+        group.add_argument(
+            option, type=_count, default=0, metavar="N", help="of a sample (no limit)"
+        )
     _choice(group, Rules, "overlong", "what is longer than that")
     group.add_argument(
         "--lossy-tokenizer",
@@ -245,7 +247,7 @@ def _add_credit(group: argparse._ArgumentGroup) -> None:
     _choice(group, CreditRules, "unclean", "episodes without a grade")
     _choice(group, CreditRules, "timeouts", "episodes that ran out of time: reward 0, or dropped")
     _choice(group, CreditRules, "zero_variance", "groups of equal rewards")
-    group.add_argument("--gamma", type=float, default=1.0, metavar="G", help="of step returns (1)")
+    group.add_argument("--gamma", type=_gamma, default=1.0, metavar="G", help="of step returns (1)")
     group.add_argument(
         "--score-world",
         action="store_true",
@@ -268,6 +270,18 @@ def _choice(group: argparse._ArgumentGroup, rules: type[Any], name: str, what: s
         default=default,
         help=f"{what} ({default})",
     )
+
+
+def _count(text: str) -> int:
+    if int(text) < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, but is {text}")
+    return int(text)
+
+
+def _gamma(text: str) -> float:
+    if not 0 < float(text) <= 1:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, not {text}")
+    return float(text)
 
 
 def _limit_and_buffer(text: str) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from rollout.errors import UsageError
 from rollout.types import Call, CallKind, Episode, Record, Trace
 from train.lossy import Render, tokenized
 from train.messages import image_digest, images
-from train.tree import Forest, Turn, forest
+from train.tree import Turn, forest
 
 __all__ = [
     "PLAIN",
@@ -181,32 +181,29 @@ def build_samples(
     report = Report(episodes=1, calls=len(trace.calls))
     answered = [call for call in trace.calls if call.status == 200]
     report.refused = report.calls - len(answered)
-    exact = any(call.prompt_ids and call.response_ids for call in answered) or not answered
+    exact = any(call.prompt_ids for call in answered) or not answered
     if not exact:
         answered = _made_up(episode, answered, tokenizer, report)
     calls = _usable(answered, rules, report, need_logprobs=rules.logprobs and exact)
-    turns = [
-        Turn(call.prompt_ids + call.response_ids, len(call.prompt_ids), (call.kind, call.agent))
-        for call in calls
-    ]
-    tree = forest(turns)
-    report.retries = len(tree.twins)
-    report.sampled -= sum(_sampled(calls[i]) for i in tree.twins)
-    pieces = _pieces(calls, turns, tree, rules, report)
-    pieces.sort(key=lambda piece: calls[piece.turns[0]].index)
-    samples = [
-        _sample(episode, branch, piece, calls, turns, tree, rules, exact)
-        for branch, piece in enumerate(pieces)
-    ]
+    pieces = _pieces(_chains(calls, report), rules, report)
+    pieces.sort(key=lambda piece: piece.links[0].call.index)
+    samples = [_sample(episode, branch, piece, rules, exact) for branch, piece in enumerate(pieces)]
     _count(samples, report)
     return samples, report
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Link(NamedTuple):
+    """A call in its place."""
+
+    call: Call
+    turn: Turn
+    depth: int
+
+
+class _Piece(NamedTuple):
     """The part of a chain that becomes one sample."""
 
-    turns: list[int]
+    links: list[_Link]
     last: int
     """Depth of the chain's end."""
 
@@ -262,28 +259,36 @@ def left_out(kind: CallKind, policy: Calls) -> bool:
     return (policy == "agents" and kind == "side") or (policy == "main" and kind != "main")
 
 
-def _pieces(
-    calls: Sequence[Call], turns: Sequence[Turn], tree: Forest, rules: Rules, report: Report
-) -> list[_Piece]:
-    chains = tree.chains
+def _chains(calls: Sequence[Call], report: Report) -> list[list[_Link]]:
+    turns = [
+        Turn(call.prompt_ids + call.response_ids, len(call.prompt_ids), (call.kind, call.agent))
+        for call in calls
+    ]
+    tree = forest(turns)
+    report.retries = len(tree.twins)
+    report.sampled -= sum(_sampled(calls[i]) for i in tree.twins)
+    return [[_Link(calls[i], turns[i], tree.depth[i]) for i in chain] for chain in tree.chains]
+
+
+def _pieces(chains: Sequence[list[_Link]], rules: Rules, report: Report) -> list[_Piece]:
     if rules.calls == "longest" and chains:
-        longest = max(chains, key=lambda chain: sum(_sampled(calls[i]) for i in chain))
+        longest = max(chains, key=lambda chain: sum(_sampled(link.call) for link in chain))
         report.by_policy += sum(len(chain) for chain in chains if chain is not longest)
         chains = [longest]
     pieces = []
     for chain in chains:
-        fitting = _fit(turns, chain, rules)
+        fitting = _fit(chain, rules)
         report.overlong += len(chain) - sum(map(len, fitting))
-        pieces += [_Piece(part, tree.depth[chain[-1]]) for part in fitting]
+        pieces += [_Piece(part, chain[-1].depth) for part in fitting]
     return pieces
 
 
-def _fit(turns: Sequence[Turn], chain: list[int], rules: Rules) -> list[list[int]]:
+def _fit(chain: list[_Link], rules: Rules) -> list[list[_Link]]:
     """Cut a chain up so that every part keeps within the token budget."""
 
-    def fits(head: int, end: int) -> bool:
-        whole = len(turns[end].whole)
-        response = whole - turns[head].prompt
+    def fits(head: _Link, end: _Link) -> bool:
+        whole = len(end.turn.whole)
+        response = whole - head.turn.prompt
         return (not rules.max_tokens or whole <= rules.max_tokens * _ITEM) and (
             not rules.max_response or response <= rules.max_response * _ITEM
         )
@@ -292,58 +297,50 @@ def _fit(turns: Sequence[Turn], chain: list[int], rules: Rules) -> list[list[int
         return [chain]
     if rules.overlong == "drop":
         return []
-    parts: list[list[int]] = []
-    for i in chain:
-        if parts and fits(parts[-1][0], i):
-            parts[-1].append(i)
-        elif fits(i, i):
-            parts.append([i])
+    parts: list[list[_Link]] = []
+    for link in chain:
+        if parts and fits(parts[-1][0], link):
+            parts[-1].append(link)
+        elif fits(link, link):
+            parts.append([link])
     return parts
 
 
-def _sample(
-    episode: Episode,
-    branch: int,
-    piece: _Piece,
-    calls: Sequence[Call],
-    turns: Sequence[Turn],
-    tree: Forest,
-    rules: Rules,
-    exact: bool,
-) -> Sample:
-    head, end = piece.turns[0], piece.turns[-1]
-    whole = np.frombuffer(turns[end].whole, "<i4")
-    begin = turns[head].prompt // _ITEM
+def _sample(episode: Episode, branch: int, piece: _Piece, rules: Rules, exact: bool) -> Sample:
+    head, end = piece.links[0], piece.links[-1]
+    whole = np.frombuffer(end.turn.whole, "<i4")
+    begin = head.turn.prompt // _ITEM
     response = whole[begin:]
     mask = np.zeros(len(response), np.bool_)
-    known = all(calls[i].logprobs for i in piece.turns)
+    known = all(link.call.logprobs for link in piece.links)
     logprobs = np.zeros(len(response), np.float32) if known else None
     steps = []
-    for i in piece.turns:
-        step = _step(calls[i], turns[i], begin, tree.depth[i], piece.last, rules)
+    for link in piece.links:
+        step = _step(link, begin, piece.last, rules)
         steps.append(step)
         if step.trained:
             mask[step.start : step.stop] = True
             if logprobs is not None:
-                logprobs[step.start : step.stop] = np.frombuffer(calls[i].logprobs, "<f4")
+                logprobs[step.start : step.stop] = np.frombuffer(link.call.logprobs, "<f4")
     return Sample(
         episode_id=episode.id,
         task_id=episode.task_id,
         attempt=episode.attempt,
         branch=branch,
-        kind=calls[head].kind,
-        agent=calls[head].agent,
+        kind=head.call.kind,
+        agent=head.call.agent,
         prompt_ids=whole[:begin],
         response_ids=response,
         response_mask=mask,
         logprobs=logprobs,
         steps=tuple(steps),
-        images=tuple(map(image_digest, images(calls[end]))),
+        images=tuple(map(image_digest, images(end.call))),
         exact=exact,
     )
 
 
-def _step(call: Call, turn: Turn, begin: int, depth: int, last: int, rules: Rules) -> Step:
+def _step(link: _Link, begin: int, last: int, rules: Rules) -> Step:
+    call, turn, depth = link
     return Step(
         call=call.index,
         start=turn.prompt // _ITEM - begin,

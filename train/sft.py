@@ -73,6 +73,8 @@ class SftReport(msgspec.Struct):
     """Replies that say nothing and call nothing."""
     retries: int = 0
     by_policy: int = 0
+    unplaced: int = 0
+    """Replies that the next requests no longer show as they were: context, not trained."""
     rows: int = 0
 
     def add(self, other: SftReport) -> None:
@@ -107,9 +109,12 @@ def sft_rows(
     rows: list[SftRow] = []
     for chain in chains:
         try:
-            rows.append(_row(episode, len(rows), [kept[i] for i in chain]))
+            row = _row(episode, len(rows), [kept[i] for i in chain])
         except ValueError:
             report.unreadable += len(chain)
+        else:
+            rows.append(row)
+            report.unplaced += len(chain) - len(row.trained)
     report.rows = len(rows)
     return rows, report
 
@@ -222,12 +227,13 @@ def _row(episode: Episode, branch: int, chain: Sequence[Call]) -> SftRow:
     messages = list(told.messages)
     trained = []
     at = 0
-    for call in chain:
+    for call in chain[:-1]:
         said = _reply(call)
         if (position := _find(said, messages, at)) is not None:
             messages[position] = said
             trained.append(position)
             at = position + 1
+    trained.append(len(messages) - 1)
     return SftRow(
         episode_id=episode.id,
         task_id=episode.task_id,

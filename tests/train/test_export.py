@@ -270,6 +270,8 @@ def test_verification_misses_no_call(
         ("no/such/rl.jsonl", (), r"No such file or directory; choose another place"),
         ("rl.jsonl", ("--soft-overlong", "1:2"), r"--soft-overlong"),
         ("rl.jsonl", ("--estimator", "ppo"), r"--estimator.*--help"),
+        ("rl.jsonl", ("--gamma", "1.5"), r"--gamma: must be above 0 and at most 1"),
+        ("rl.jsonl", ("--max-tokens", "-1"), r"--max-tokens: must not be negative"),
     ],
 )
 def test_bad_input_is_one_line(

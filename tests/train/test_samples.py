@@ -220,6 +220,11 @@ def test_a_call_without_ids_among_others_is_counted() -> None:
     assert report.without_ids == 1
 
 
+def test_an_episode_of_empty_responses_is_not_one_without_ids() -> None:
+    samples, report = built(call([1], []))
+    assert (samples, report.empty) == ([], 1)
+
+
 def test_an_episode_without_ids_says_what_to_do() -> None:
     with pytest.raises(MissingTokenIds, match=r"'task#0'.*vLLM.*tokenizer=.*exact=False"):
         built(call([], []))

@@ -192,6 +192,18 @@ def test_what_text_and_images_can_not_hold_is_left_out_and_counted() -> None:
     assert report.unreadable == 1
 
 
+def test_a_reply_that_continues_an_assistant_message_is_trained_with_it() -> None:
+    """Responses keeps them apart, chat templates want one message a turn."""
+    desk = Desk("responses")
+    desk.ask(chat_reply("First,"))
+    desk.ask(chat_reply("then."))
+    rows, report = sft_rows(episode(), trace(*desk.calls))
+    [row] = rows
+    assert row.messages[-1]["content"] == "First,\n\nthen."
+    assert row.trained == [2]
+    assert report.unplaced == 1
+
+
 def test_a_refusal_is_what_the_model_said() -> None:
     desk = Desk("responses")
     reply = chat_reply("")
