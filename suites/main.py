@@ -190,8 +190,6 @@ def _announce(
         lines.append(f"warning: {setup.sandboxes.warning}")
     if setup.harness.note:
         lines.append(f"note: {setup.harness.note}")
-    if setup.harness.note:
-        lines.append(f"note: {setup.harness.note}")
     for line in lines:
         say(screen, line)
 
