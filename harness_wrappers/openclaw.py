@@ -44,9 +44,12 @@ TOOLS: JsonObject = {
 }
 """But for `web`, what `agent exec` sets by itself and `agent --local` does not."""
 
-POLICY_ENDS = frozenset({"context_overflow", "incomplete_turn"})
-"""Kinds of error that the model brought about: a full context (the last call may be a summary that helped
-nothing), a reply that was filtered, or one that calls a tool with arguments that are no JSON."""
+POLICY_ENDS = {
+    "context_overflow": "the conversation no longer fits in the context window",
+    "incomplete_turn": "the last reply can't be used",
+}
+"""Kinds of error that the model brought about. The gateway sees no refused call where the last one was a
+summary that helped nothing, and no wrong one where a tool's arguments are no JSON."""
 
 NO_ANSWER = "couldn't generate a response"
 """The model's last reply was empty or `NO_REPLY`, and again when OpenClaw asked for an answer."""
@@ -117,7 +120,9 @@ class OpenClaw(Harness):
         answer, error = _ending(result.stdout)
         failure = str(error.get("message", ""))
         finish = ended("openclaw", result, answer=answer, failure=failure)
-        if error.get("kind") in POLICY_ENDS or NO_ANSWER in failure:
+        if why := POLICY_ENDS.get(str(error.get("kind"))):
+            return replace(finish, gave_up=f"{why}: {failure}", failed="")
+        if NO_ANSWER in failure:
             return replace(finish, gave_up=failure, failed="")
         return finish
 

@@ -15,7 +15,7 @@ from rollout.plugins import load
 DATA = Path(__file__).parent / "data"
 RECORDED = [
     (name, entry)
-    for name in ("codex", "claude_code", "kimi_code", "opencode")
+    for name in ("codex", "claude_code", "kimi_code", "openclaw", "opencode")
     for entry in json.loads((DATA / f"{name}_calls.json").read_text())
 ]
 NAMES = sorted({name for name, _ in RECORDED})

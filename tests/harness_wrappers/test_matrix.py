@@ -31,6 +31,7 @@ SHELL = {
     "codex": ("exec_command", "cmd"),
     "claude_code": ("Bash", "command"),
     "kimi_code": ("Bash", "command"),
+    "openclaw": ("exec", "command"),
     "opencode": ("bash", "command"),
     "react": ("bash", "command"),
 }
@@ -78,7 +79,7 @@ async def harness(request, prepared):
 def cells(ending, *, without=()):
     """Parameters `harness`, `name`, `surface`: every harness, its surfaces taken in turns."""
     made = []
-    for number, name in enumerate(("react", *SPAWN)):
+    for number, name in enumerate(("react", *SPAWN, "openclaw")):
         if name not in without:
             surfaces = ("native", "mcp", "skill") if name == "react" else ("mcp", "skill")
             surface = surfaces[(number + ending) % len(surfaces)]
@@ -91,6 +92,8 @@ def act(name, surface):
     """A reply that uses a tool of the task, or on the `skill` surface the shell."""
     if surface == "skill":
         return shell(name, "echo hi")
+    if name == "openclaw":
+        return tool_call("tool_call", {"id": "tools__notes_add", "args": {"text": "hi"}})
     return tool_call(NOTES.get(name, "mcp__tools__notes_add"), {"text": "hi"})
 
 
@@ -221,7 +224,7 @@ async def test_replies_that_are_cut_are_the_policys(harness, name, surface):
     assert (episode.outcome, episode.cause) == (Outcome.FAILED, "policy")
 
 
-@cells(0, without=["react"])
+@cells(0, without=["react", "openclaw"])
 async def test_compaction_in_mid_task(harness, name, surface):
     episode, trace = await run(harness, surface, Filling(name))
     assert (episode.outcome, episode.cause, trace.answer) == (Outcome.FAILED, "", "done")
@@ -229,7 +232,7 @@ async def test_compaction_in_mid_task(harness, name, surface):
     assert kinds == ["main"] * Filling.FULL + ["compaction", "main"]
 
 
-@cells(1, without=["react"])
+@cells(1, without=["react", "openclaw"])
 async def test_sub_agents(harness, name, surface):
     episode, trace = await run(harness, surface, Delegating(name))
     assert (episode.outcome, episode.cause, trace.answer) == (Outcome.FAILED, "", "done")
