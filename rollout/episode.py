@@ -287,6 +287,8 @@ async def _work(setup: Setup, task: Task, world: World, sandbox: Sandbox, ending
 
 def _attributed(finish: Finish, session: Session) -> Finish:
     """The ending, with what the gateway knows of it: programs say little of why they failed."""
+    if session.without_tools and session.calls:
+        raise HarnessError("it went on without the task's tools: it never asked for them over MCP")
     gave_up = finish.gave_up or session.dead_end
     if finish.failed and not gave_up:
         raise HarnessError(finish.failed)

@@ -87,6 +87,8 @@ class Session:
         """The first exception that the world raised: our fault, never the policy's."""
         self.refused = ""
         """The last call that the upstream refused for another reason than its length."""
+        self.tools_listed = False
+        """Whether the harness has asked over MCP which tools there are."""
         self.usage = Usage()
         self.sealed = False
         self.arrivals = 0
@@ -113,6 +115,11 @@ class Session:
     def tool_seconds(self) -> float:
         """Time with at least one tool call waiting for the world."""
         return self.tool_wait.seconds
+
+    @property
+    def without_tools(self) -> bool:
+        """Whether the harness never asked for the tools that only MCP would have told it."""
+        return self.surface == "mcp" and bool(self.task.tools) and not self.tools_listed
 
     @property
     def dead_end(self) -> str:

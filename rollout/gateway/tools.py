@@ -36,6 +36,8 @@ DESCRIPTION_LIMIT = 1024
 class ToolSession(Protocol):
     """What is needed of `rollout.gateway.session.Session`."""
 
+    tools_listed: bool
+
     @property
     def task(self) -> Task: ...
     @property
@@ -106,6 +108,7 @@ async def _answer(message: Any, session: ToolSession) -> JsonObject | None:
     if method == "ping":
         return _result(number, {})
     if method == "tools/list":
+        session.tools_listed = True
         return _result(number, {"tools": [_listed(tool) for tool in session.task.tools]})
     if method != "tools/call":
         return _error(number, METHOD_NOT_FOUND, f"no method {method!r}")

@@ -258,6 +258,17 @@ async def test_a_failure_after_anything_else_is_not(upstream: Upstream, cause: s
     assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, cause)
 
 
+async def test_a_harness_that_never_saw_the_tools_is_at_fault_and_not_its_policy() -> None:
+    async def only_ask(job: Job) -> str:
+        await ask(job)
+        return "I have no tools"
+
+    async with setup(only_ask) as ready:
+        episode, _ = await run_episode(replace(ready, surface="mcp"), note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "harness")
+    assert "without the task's tools" in episode.reason
+
+
 async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -> None:
     async def dawdle(job: Job) -> str:
         await save_note(job)
