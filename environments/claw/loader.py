@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import yaml
@@ -36,6 +36,7 @@ from environments.claw.service import FixtureError, Service
 from environments.claw.snapshot import SnapshotSpec
 from environments.claw.task import REPLAY, ClawTask, Endpoint, ServiceSpec, Split
 from environments.claw.user import UserSpec
+from environments.claw.yaml_file import read_yaml
 from rollout.errors import UsageError
 from rollout.types import JsonObject, ToolSpec
 
@@ -185,7 +186,7 @@ class _Loader:
         """A file of the task; None, and problems, when it is not what it should be."""
         path = self.folder / name
         try:
-            return model.model_validate(yaml.load(path.read_text("utf-8"), _YAML))
+            return model.model_validate(read_yaml(path))
         except ValidationError as error:
             self._report(name, explain(error))
         except yaml.MarkedYAMLError as error:
@@ -321,9 +322,6 @@ def _needs_shell(data: TaskFile) -> bool:
     return bool(looked_at) or any(tool.name in SANDBOX_TOOLS for tool in data.tools)
 
 
-_YAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
 def _tools(data: TaskFile, endpoints: dict[str, Endpoint]) -> Iterator[ToolSpec]:
     """The tools that are served here, grouped by service."""
     for tool in data.tools:
@@ -343,5 +341,7 @@ def _fingerprint(folder: Path) -> str:
         name = path.relative_to(folder).as_posix()
         if "__pycache__" not in name:
             digest.update(f"{name}\0{path.stat().st_size}\0".encode())
-            digest.update(path.read_bytes())
+            with path.open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
     return digest.hexdigest()
