@@ -58,7 +58,7 @@ class Claw(Environment):
         claw = _claw(task)
         user = None
         if claw.user and self._user:
-            user = SimulatedUser(claw.user, self._user, claw, seed)
+            user = SimulatedUser(claw.user, self._user, claw, seed, claw.checkout)
         async with self._backends(claw) as backends:
             yield ClawWorld(claw, seed, backends=backends, error_rate=self._error_rate, user=user)
 
