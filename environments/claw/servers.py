@@ -69,6 +69,7 @@ class Server(Backend):
         self._client = client
         self._process: asyncio.subprocess.Process | None = None
         self._url = ""
+        self._silent = False
         self._errors: deque[bytes] = deque(maxlen=64)
         self._drain: asyncio.Task[None] | None = None
 
@@ -76,6 +77,8 @@ class Server(Backend):
         """Start it and wait until it answers. Raises EnvironmentFault with what it printed."""
         script = server_script(checkout, spec.kind)
         with socket.create_server(("127.0.0.1", 0)) as listener:
+            self._silent = False
+            self._errors.clear()
             self._url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self._process = await spawn(
                 *(python, "-c", LAUNCHER, str(listener.fileno()), str(script)),
@@ -139,22 +142,27 @@ class Server(Backend):
             ) as reply:
                 return _reply(reply.status, await reply.text())
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            self._silent = True
             return ToolReply(status=0, body=str(error) or type(error).__name__)
 
     @property
-    def running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+    def usable(self) -> bool:
+        """Whether it runs, and has answered whatever it was asked."""
+        running = self._process is not None and self._process.returncode is None
+        return running and not self._silent
 
     async def stop(self) -> None:
         """Kill it with all that it started: it holds nothing worth saving."""
-        if self._process is not None:
+        if self._process is None or self._drain is None:
+            return
+        # Once it has ended and nobody holds the pipe, its group's number may be another's.
+        if self._process.returncode is None or not self._drain.done():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
-        if self._drain is not None:
-            # What left its process group may hold the pipe for good.
-            await asyncio.wait({self._drain}, timeout=5.0)
-            self._drain.cancel()
+        # What left the group may hold the pipe for good.
+        await asyncio.wait({self._drain}, timeout=5.0)
+        self._drain.cancel()
 
 
 class ServerPool:
@@ -207,7 +215,7 @@ class ServerPool:
         """An idle server that will do, or one yet to be started."""
         key = key_of(spec)
         for server in self._idle:
-            if server.key == key and server.running:
+            if server.key == key and server.usable:
                 self._idle.remove(server)
                 break
         else:
@@ -221,7 +229,7 @@ class ServerPool:
 
     async def _make_ready(self, server: Server, spec: ServiceSpec) -> None:
         try:
-            if server.running:
+            if server.usable:
                 await server.reset()
                 return
         except EnvironmentFault:
@@ -231,9 +239,10 @@ class ServerPool:
 
     async def _give_back(self, servers: Sequence[Server]) -> None:
         self._taken.difference_update(servers)
-        self._idle += [server for server in servers if server.running]
+        self._idle += [server for server in servers if server.usable]
+        dead = [server for server in servers if not server.usable]
         surplus, self._idle = self._idle[:-MAX_IDLE], self._idle[-MAX_IDLE:]
-        await asyncio.gather(*(server.stop() for server in surplus))
+        await asyncio.gather(*(server.stop() for server in (*dead, *surplus)))
 
     async def close(self) -> None:
         """Stop them all."""

@@ -106,11 +106,14 @@ async def test_a_server_that_does_not_start_says_why(checkout):
 async def test_a_server_that_dies_is_started_anew(checkout):
     async with opened(checkout) as pool:
         async with pool.lease([mail(checkout)]) as servers:
-            first = await pid(servers["gmail"])
+            about = (await servers["gmail"].send("POST", "/gmail/about", {})).body
+            first, child = about["pid"], os.pidfd_open(about["child"])
             died = await servers["gmail"].send("POST", "/gmail/die", {})
             assert died.status == 500
             with pytest.raises(EnvironmentFault, match="no audit"):
                 await servers["gmail"].audit()
+        assert select.select([child], [], [], 60)[0]
+        os.close(child)
         async with pool.lease([mail(checkout)]) as servers:
             assert await pid(servers["gmail"]) != first
 
