@@ -122,6 +122,7 @@ class ModelProxy:
     async def count_tokens(self, body: JsonObject, dialect: Dialect) -> int:
         """Tokens of a request's prompt. Raises ValueError for a body that is not of this dialect."""
         chat, _ = dialect.to_chat(body)
+        chat |= self.sampling  # which may hold arguments of the chat template
         try:
             return await self.upstream.count_tokens(chat)
         except (Transient, Refused):

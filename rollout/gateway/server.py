@@ -59,11 +59,12 @@ class Gateway:
         """`sampling` holds chat parameters that override the harness's own in every call.
 
         `keep_alive` is the longest silence on a stream; `grace` is how long a call whose connection
-        broke goes on, so that a retry can take it over; `max_output` is in tokens.
+        broke goes on, so that a retry can take it over; `max_output` is in tokens. It is cut to the
+        context window: vLLM refuses to be asked for more.
         """
         self.upstream = upstream
         self.retry = retry or Retry()
-        self.max_output = max_output
+        self.max_output = max_output = min(max_output, upstream.context_window)
         self.port = 0
         self._proxy = ModelProxy(
             upstream, sampling or {}, self.retry, keep_alive, grace, max_output

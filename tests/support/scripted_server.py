@@ -103,6 +103,8 @@ class ScriptedServer:
         self.dialects, self.key, self.token_count = dialects, key, token_count
         self.default: Step = text("ok")
         self.requests: list[Request] = []
+        self.counted: list[Any] = []
+        """What `/tokenize` was asked."""
         self.port = 0
         self._queue: deque[Step] = deque()
         self._runner: web.AppRunner | None = None
@@ -148,6 +150,7 @@ class ScriptedServer:
         return _json({"object": "list", "data": [entry]})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
+        self.counted.append(await request.json())
         return _json({"count": self.token_count, "tokens": []})
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:

@@ -17,10 +17,14 @@ CONTEXT = "context_length_exceeded"
 TRANSIENT = frozenset({408, 409, 425, 429})
 
 OVERFLOW = re.compile(
-    r"context[ _](?:length|window|size|limit)|maximum (?:input|model|sequence) length|prompt is too long",
+    r"context[ _](?:length|window|size|limit)|maximum (?:input|model|sequence) length|prompt is too long"
+    r"|max_tokens must be at least 1, got 0",
     re.IGNORECASE,
 )
-"""How OpenAI, Anthropic, vLLM, SGLang and llama.cpp say that a request does not fit."""
+"""How OpenAI, Anthropic, vLLM, SGLang and llama.cpp say that a request does not fit.
+
+The last is vLLM's where the prompt fills the window to the last token.
+"""
 
 WINDOW = re.compile(r"context length(?: is| of)?(?: only)? \(?(\d+)", re.IGNORECASE)
 

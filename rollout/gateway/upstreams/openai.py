@@ -37,6 +37,9 @@ LARGE = 2**20
 KEEP_ALIVE_SECONDS = 4.0
 """Of an idle connection: less than uvicorn's 5, lest a call be sent into one that is being closed."""
 
+PROMPT_FIELDS = ("messages", "tools", "chat_template", "chat_template_kwargs")
+"""Of a chat request: what vLLM renders its prompt from."""
+
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window")
 REPLY_FIELD: dict[DialectName, str] = {"responses": "output", "messages": "content"}
 CAP_FIELDS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
@@ -93,7 +96,8 @@ class OpenAI(Upstream):
 
     async def count_tokens(self, body: JsonObject) -> int:
         """By the server's own tokenizer where it has vLLM's `/tokenize`."""
-        prompt: JsonObject = {k: body[k] for k in ("messages", "tools") if k in body}
+        prompt: JsonObject = {name: body[name] for name in PROMPT_FIELDS if name in body}
+        prompt["messages"] = [_thinking(message) for message in prompt.get("messages", ())]
         root = self.base_url.removesuffix("/v1")
         try:
             payload, _ = await self._post(f"{root}/tokenize", {"model": self.model} | prompt)
@@ -206,6 +210,12 @@ class OpenAI(Upstream):
                 timeout=aiohttp.ClientTimeout(total=CALL_SECONDS, sock_connect=CHECK_SECONDS),
             )
         return self._client
+
+
+def _thinking(message: JsonObject) -> JsonObject:
+    """`/tokenize` knows reasoning by its new name only; calls may use either."""
+    thoughts = message.get("reasoning_content")
+    return message if thoughts is None else {"reasoning": thoughts, **message}
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:

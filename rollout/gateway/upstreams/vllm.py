@@ -1,35 +1,49 @@
 """A local model under vLLM: `--model vllm:PATH` starts the server, `--base-url` uses one that runs.
 
-ANYHARNESS_VLLM_PYTHON names an interpreter that has vLLM (else this one is used), ANYHARNESS_VLLM_ARGS
-holds more of the server's options, e.g. `--enable-auto-tool-choice --tool-call-parser hermes`.
+ANYHARNESS_VLLM_PYTHON names an interpreter that has vLLM; else this one is used where it has it, else
+that of `make vllm-cpu`. ANYHARNESS_VLLM_ARGS holds more of the server's options: agents need at least
+`--enable-auto-tool-choice --tool-call-parser NAME`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shlex
+import shutil
 import signal
 import socket
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
 import aiohttp
 
-from rollout.errors import UsageError
+from rollout.errors import ModelError, UsageError
+from rollout.gateway.upstream import ModelReply, ModelRequest, Transient
 from rollout.gateway.upstreams.openai import OpenAI
+from rollout.jsontext import read_json
 from rollout.processes import spawn
+from rollout.types import JsonObject
 
-__all__ = ["VLLM"]
+__all__ = ["VLLM", "interpreter"]
 
+PROJECT = Path(__file__).resolve().parents[3]
 MODULE = "vllm.entrypoints.openai.api_server"
 START_SECONDS = 1800.0
 """Loading and compiling a large model takes many minutes."""
 POLL_SECONDS = 0.5
 STOP_SECONDS = 10.0
+
+ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
+"""Of the server, below the user's own: what is evaluated here is nobody else's business."""
+
+TELLING = re.compile(r"\berror\b[:,] |\w(?:Error|Exception): ")
+"""The line of a traceback that says what is wrong; advice and warnings may follow it."""
 
 
 class VLLM(OpenAI):
@@ -38,6 +52,7 @@ class VLLM(OpenAI):
     def __init__(self, model: str, base_url: str, key: str = "") -> None:
         super().__init__(model, base_url, key)
         self._path = "" if base_url else model
+        self._version = ""
         self._process: asyncio.subprocess.Process | None = None
         self._log: IO[bytes] | None = None
 
@@ -52,6 +67,16 @@ class VLLM(OpenAI):
         if self._path and self._process is None:
             await self._start()
         await super().check()
+        self._version = await self._told_version()
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one call. Raises ModelError, too, once our own server has ended: it stays away."""
+        try:
+            return await super().complete(request)
+        except Transient as error:
+            if self._process is None or self._process.returncode is None:
+                raise
+            raise ModelError(f"vLLM ended (exit {self._process.returncode})") from error
 
     async def close(self) -> None:
         await super().close()
@@ -61,16 +86,30 @@ class VLLM(OpenAI):
         if self._log is not None:
             self._log.close()
 
+    def fingerprint(self) -> JsonObject:
+        """The address of our own server is left out: it is another one each time."""
+        told = super().fingerprint() | {"version": self._version}
+        if self._path:
+            del told["base_url"]
+            told |= {"path": self._path, "arguments": _arguments()}
+        return told
+
+    async def _told_version(self) -> str:
+        url = f"{self.base_url.removesuffix('/v1')}/version"
+        try:
+            async with self._http().get(url) as response:
+                return str(read_json(await response.read(), dict[str, Any]).get("version", ""))
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
+            return ""
+
     async def _start(self) -> None:
         port = _free_port()
         self.model = self.label = Path(self._path).name
         self.base_url = f"http://127.0.0.1:{port}/v1"
-        python = os.environ.get("ANYHARNESS_VLLM_PYTHON") or sys.executable
-        argv = [python, "-m", MODULE, "--model", self._path, "--served-model-name", self.model]
-        argv += ["--host", "127.0.0.1", "--port", str(port)]
-        argv += shlex.split(os.environ.get("ANYHARNESS_VLLM_ARGS", ""))
+        argv = [*_bound_to_us(), interpreter(), "-m", MODULE, "--model", self._path]
+        argv += ["--served-model-name", self.model, "--host", "127.0.0.1", "--port", str(port)]
         try:
-            self._process = await self._spawn(argv)
+            self._process = await self._spawn([*argv, *_arguments()])
             async with asyncio.timeout(START_SECONDS):
                 await self._healthy(self._process, f"http://127.0.0.1:{port}/health")
         except BaseException as error:
@@ -82,18 +121,14 @@ class VLLM(OpenAI):
     async def _spawn(self, argv: list[str]) -> asyncio.subprocess.Process:
         """Start the server with its output in a file: a pipe that nobody reads would block it."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
-        try:
-            return await spawn(
-                *argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=self._log,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UsageError(
-                f"ANYHARNESS_VLLM_PYTHON: {argv[0]} does not start: {error}"
-            ) from error
+        return await spawn(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env={**ENVIRONMENT, **os.environ},
+            start_new_session=True,
+        )
 
     async def _healthy(self, process: asyncio.subprocess.Process, url: str) -> None:
         while process.returncode is None:
@@ -109,12 +144,33 @@ class VLLM(OpenAI):
         )
 
     def _tail(self) -> str:
-        """The last line that the server printed."""
+        """The last line that names an error, else the last one that the server printed."""
         assert self._log is not None
         self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - 4096))
-        lines = self._log.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        self._log.seek(max(0, self._log.tell() - 2**16))
+        text = self._log.read().decode(errors="replace")
+        lines = [line.strip() for line in text.split("\n") if line.strip()]
+        return next(filter(TELLING.search, reversed(lines)), (lines or ["it said nothing"])[-1])
+
+
+def interpreter() -> str:
+    """The Python that vLLM is started with. Raises UsageError where the one that is named is none."""
+    named = os.environ.get("ANYHARNESS_VLLM_PYTHON")
+    if named:
+        if shutil.which(named) is None:
+            raise UsageError(f"ANYHARNESS_VLLM_PYTHON: {named} is no executable")
+        return named
+    made = PROJECT / ".venv-vllm" / "bin" / "python"
+    return str(made) if made.exists() and find_spec("vllm") is None else sys.executable
+
+
+def _arguments() -> list[str]:
+    return shlex.split(os.environ.get("ANYHARNESS_VLLM_ARGS", ""))
+
+
+def _bound_to_us() -> list[str]:
+    """What ends the server when we are killed: left over, it would keep the accelerator's memory."""
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:

@@ -195,6 +195,8 @@ OVERFLOWS = {
     " 4000 input tokens). Please reduce the length of the input prompt.",
     "vLLM 0.32, engine": "The decoder prompt (length 9000) is longer than the maximum model length"
     " of 4096. Make sure that `max_model_len` is no smaller than the number of text tokens.",
+    "vLLM 0.32, full to the last token": "max_tokens must be at least 1, got 0."
+    " (parameter=max_tokens, value=0)",
     "SGLang, prompt alone": "The input (9000 tokens) is longer than the model's context length"
     " (4096 tokens).",
     "llama.cpp": "the request exceeds the available context size, try increasing it",

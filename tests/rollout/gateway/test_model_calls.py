@@ -86,6 +86,13 @@ async def test_sampling_is_forced_and_output_limited():
     assert third["max_completion_tokens"] == 500
 
 
+async def test_no_reply_longer_than_the_context_window_is_asked_for():
+    async with ScriptedServer(context_window=4096) as server, episode(server) as client:
+        await client.ask(said("a", max_tokens=32_000))
+        endpoint = client.gateway.endpoint(client.session, client.gateway.url)
+    assert server.requests[0].body["max_tokens"] == endpoint.max_output == 4096
+
+
 async def test_token_ids_are_captured_and_never_shown():
     async with ScriptedServer(owned_by="vllm", context_window=4096) as server:
         server.queue(text("one", ids=([1, 2, 70_000], [5, 6])))
@@ -255,6 +262,16 @@ async def test_other_routes():
         async with http.post(url, json=said("hi", "messages"), headers=headers) as response:
             assert response.status == 200
         assert len(client.session.calls) == 1
+
+
+async def test_a_prompt_is_counted_as_it_would_be_rendered():
+    forced = {"chat_template_kwargs": {"enable_thinking": False}}
+    async with ScriptedServer(token_count=42) as server, episode(server, sampling=forced) as client:
+        headers = {"x-api-key": client.session.key}
+        url = f"{client.base}/v1/messages/count_tokens"
+        async with client.http.post(url, json=said("hi", "messages"), headers=headers) as response:
+            assert response.status == 200
+    assert server.counted[0]["chat_template_kwargs"] == {"enable_thinking": False}
 
 
 async def test_an_empty_reply_is_legal():

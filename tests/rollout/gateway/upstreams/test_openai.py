@@ -115,6 +115,23 @@ async def test_count_tokens():
             await upstream.close()
 
 
+async def test_what_the_prompt_is_rendered_from_is_what_is_counted():
+    reply = {"role": "assistant", "content": "a", "reasoning_content": "because"}
+    body = {
+        "messages": [{"role": "user", "content": "q"}, reply],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    async with ScriptedServer(token_count=3) as server:
+        upstream = await upstream_of(server)
+        await upstream.count_tokens({"model": "other", "max_tokens": 5, **body})
+        await upstream.close()
+    (asked,) = server.counted
+    assert asked["messages"][1]["reasoning"] == "because"  # the one name that `/tokenize` knows
+    del asked["messages"][1]["reasoning"]
+    assert asked == {"model": "scripted", **body}
+
+
 def test_only_what_clients_know_survives():
     body = text("hi", ids=([1, 2], [3])).body
     reply = read(body)
