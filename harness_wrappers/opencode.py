@@ -29,7 +29,7 @@ class OpenCode(Harness):
         name="opencode",
         candidates=("programs/opencode/node_modules/opencode-*64/bin/opencode",),
         install="make harnesses, or npm install -g opencode-ai",
-        package="opencode-ai",
+        package="opencode-linux-x64",
     )
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
