@@ -36,6 +36,7 @@ from environments.claw.service import FixtureError, Service
 from environments.claw.snapshot import SnapshotSpec
 from environments.claw.task import REPLAY, ClawTask, Endpoint, ServiceSpec, Split
 from environments.claw.user import UserSpec
+from environments.claw.verify import broken
 from environments.claw.yaml_file import read_yaml
 from rollout.errors import UsageError
 from rollout.types import JsonObject, ToolSpec
@@ -83,6 +84,8 @@ def load_tasks(
     Raises UsageError with one line for each thing that is wrong in any of them.
     """
     folders = sorted(path.parent for path in folder.glob("*/task.yaml"))
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder")
     if not folders:
         raise UsageError(f"{folder}: no */task.yaml; name the folder that holds the task folders")
     return _load(folders, resources, patched)
@@ -129,6 +132,8 @@ class _Loader:
             solutions = self._read("solutions.yaml", SolutionsFile)
         if solutions is not None:
             self._report("solutions.yaml", check_solutions(solutions, data))
+        if self.verify.is_file() and (why := broken(self.verify)):
+            self._report("verify.py", [f"{why}; mend it, it could grade nothing"])
         return self._task(data, solutions, applied)
 
     def _task(

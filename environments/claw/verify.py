@@ -21,7 +21,7 @@ from environments.claw.task import ClawTask
 from rollout.errors import EnvironmentFault
 from rollout.types import Grade, Trace
 
-__all__ = ["grade"]
+__all__ = ["broken", "grade"]
 
 SECONDS = 20.0
 """That a verify() may take. It usually takes milliseconds, and all episodes wait for it."""
@@ -38,6 +38,16 @@ def grade(task: ClawTask, trace: Trace) -> Grade:
         safety=score.safety,
         notes=score.failed,
     )
+
+
+def broken(path: Path) -> str:
+    """Why a verify.py can't grade anything, found before an attempt is spent; empty when it can."""
+    try:
+        with _bounded(), redirect_stdout(sys.stderr):
+            _load(path, file_version(path))
+    except (Exception, SystemExit) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _verify(path: Path, trace: Trace) -> Score:

@@ -166,11 +166,6 @@ def verify(e: Evidence) -> Score:
     [
         ("def verify(e):\n    return e.audit['crm']\n", r"verify\.py:2: KeyError: 'crm'"),
         ("def verify(e):\n    return 1.0\n", "TypeError: verify() must return a Score, not float"),
-        ("x = 1\n", "TypeError: no function verify(e: Evidence) -> Score"),
-        ("import numpy\n", "ImportError: line 1: numpy is neither evidence nor stdlib"),
-        ("from rollout.types import Task\n", "line 1: rollout.types is neither"),
-        ("from . import x\n", "ImportError: line 1: . is neither"),
-        ("def verify(e)\n", "SyntaxError"),
         ("import sys\ndef verify(e):\n    sys.exit(0)\n", r"verify\.py:3: SystemExit: 0"),
         ("def verify(e):\n    while True:\n        pass\n", "TimeoutError: not done after 0 s"),
         (

@@ -273,6 +273,25 @@ def test_mistakes_in_solutions(write_task):
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def verify(e)", "SyntaxError"),
+        ("import numpy\ndef verify(e): ...\n", "numpy is neither evidence nor stdlib"),
+        ("from rollout.types import Task\n", "line 1: rollout.types is neither"),
+        ("from . import x\n", "ImportError: line 1: . is neither"),
+        ("def check(e): ...\n", "no function verify(e: Evidence) -> Score"),
+        ("raise SystemExit(3)\n", "SystemExit: 3"),
+    ],
+)
+def test_a_verify_that_could_grade_nothing_is_told_before_anything_runs(write_task, text, says):
+    folder = write_task()
+    (folder / "verify.py").write_text(text)
+    with pytest.raises(UsageError, match=r"verify\.py: .*mend it") as told:
+        load_task(folder)
+    assert says in str(told.value)
+
+
 def test_a_missing_fixture_is_a_mistake_where_verify_needs_it(write_task):
     folder = write_task(inbox={})
     path = folder / "fixtures" / "gmail" / "inbox.json"
