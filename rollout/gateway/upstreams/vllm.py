@@ -30,7 +30,7 @@ from rollout.jsontext import read_json
 from rollout.processes import spawn
 from rollout.types import JsonObject
 
-__all__ = ["VLLM", "interpreter"]
+__all__ = ["MODULE", "VLLM", "free_port", "interpreter"]
 
 PROJECT = Path(__file__).resolve().parents[3]
 MODULE = "vllm.entrypoints.openai.api_server"
@@ -103,7 +103,7 @@ class VLLM(OpenAI):
             return ""
 
     async def _start(self) -> None:
-        port = _free_port()
+        port = free_port()
         self.model = self.label = Path(self._path).name
         self.base_url = f"http://127.0.0.1:{port}/v1"
         argv = [*_bound_to_us(), interpreter(), "-m", MODULE, "--model", self._path]
@@ -182,7 +182,8 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
             await asyncio.wait_for(process.wait(), STOP_SECONDS)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listened on a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
