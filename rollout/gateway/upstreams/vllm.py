@@ -42,6 +42,8 @@ STOP_SECONDS = 10.0
 ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1"}
 """Of the server, below the user's own: what is evaluated here is nobody else's business."""
 
+SECRET = re.compile(r"(--(?:api-key|hf-token)[ =])\S+")
+
 TELLING = re.compile(r"\berror\b[:,] |\w(?:Error|Exception): ")
 """The line of a traceback that says what is wrong; advice and warnings may follow it."""
 
@@ -91,7 +93,10 @@ class VLLM(OpenAI):
         told = super().fingerprint() | {"version": self._version}
         if self._path:
             del told["base_url"]
-            told |= {"path": self._path, "arguments": _arguments()}
+            told |= {
+                "path": self._path,
+                "arguments": SECRET.sub(r"\1<hidden>", shlex.join(_arguments())),
+            }
         return told
 
     async def _told_version(self) -> str:

@@ -146,7 +146,13 @@ async def test_its_fingerprint_is_the_same_after_a_restart(python):
     assert told[0] == told[1]
     assert told[0]["version"] == "0.32.0"
     assert told[0]["path"] == "/models/tiny"
-    assert told[0]["arguments"] == ["--max-model-len", "512"]
+    assert told[0]["arguments"] == "--max-model-len 512"
+
+
+def test_its_fingerprint_tells_no_key(monkeypatch):
+    monkeypatch.setenv("ANYHARNESS_VLLM_ARGS", "--api-key sk-1 --hf-token=hf-2 --seed 3")
+    told = VLLM.from_spec("tiny", "").fingerprint()["arguments"]
+    assert told == "--api-key <hidden> --hf-token=<hidden> --seed 3"
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv (util-linux)")
