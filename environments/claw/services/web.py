@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from environments.claw.service import EMPTY_LIST, Service, pick, route
+from environments.claw.service import pick, route
+from environments.claw.services._notices import Notices
 from rollout.types import JsonObject
 
 PUNCTUATION = ",.!?;:\"'()[]{}。，！？；：（）【】《》"
 
 
-class Web(Service):
-    prefix = "web"
+class Web(Notices):
     fixtures = {
         "WEB_SEARCH_FIXTURES": "web/search_results.json",
         "WEB_FETCH_FIXTURES": "web/pages.json",
     }
-    records = ("notifications",)
 
     def load(self) -> None:
         self.results = self.rows("WEB_SEARCH_FIXTURES", "url", "title", "snippet")
@@ -53,17 +52,6 @@ class Web(Service):
             "content_type": page.get("content_type", "text/html"),
             "fetched_at": self.clock.stamp(),
         }
-
-    @route("/notify")
-    def notify(self, channel: str, message: str, recipients: list[str] = EMPTY_LIST) -> JsonObject:
-        notice = {
-            "channel": channel,
-            "message": message,
-            "recipients": recipients,
-            "timestamp": self.clock.stamp(),
-        }
-        self.record("notifications", notice)
-        return {"status": "sent", "record": notice}
 
 
 def _keywords(result: JsonObject) -> set[str]:

@@ -12,7 +12,8 @@ import json
 from hashlib import sha256
 from pathlib import Path
 
-from environments.claw.service import EMPTY_LIST, Service, route
+from environments.claw.service import route
+from environments.claw.services._notices import Notices
 from rollout.types import JsonObject
 
 __all__ = ["WebReal"]
@@ -20,10 +21,7 @@ __all__ = ["WebReal"]
 NOT_RECORDED = "not in the recorded cache"
 
 
-class WebReal(Service):
-    prefix = "web"
-    records = ("notifications",)
-
+class WebReal(Notices):
     def load(self) -> None:
         self.cache = Path(self.env["WEB_REAL_CACHE_DIR"])
         self.searches_left = int(self.env.get("MAX_SEARCHES", "20"))
@@ -50,17 +48,6 @@ class WebReal(Service):
         self.fetches_left -= 1
         self.remarks.append(f"web page {url}: {NOT_RECORDED}")
         return _no_page(500, url, f"Fetch failed: {NOT_RECORDED}")
-
-    @route("/notify")
-    def notify(self, channel: str, message: str, recipients: list[str] = EMPTY_LIST) -> JsonObject:
-        notice = {
-            "channel": channel,
-            "message": message,
-            "recipients": recipients,
-            "timestamp": self.clock.stamp(),
-        }
-        self.record("notifications", notice)
-        return {"status": "sent", "record": notice}
 
     def tampered_search(self, reply: JsonObject) -> JsonObject:
         """A recorded search reply as the agent gets it."""
