@@ -12,7 +12,7 @@ install: $(VENV)/.installed node_modules/.package-lock.json
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -q -e '.[inspect,dev]'
+	$(BIN)/pip install -q -e '.[inspect,train,browser,reports,dev]'
 	touch $@
 
 node_modules/.package-lock.json: package.json package-lock.json

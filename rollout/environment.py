@@ -45,6 +45,14 @@ class World(ABC):
         """What the user says to the agent's answer; None when the conversation is over."""
         return None
 
+    async def locate(self, target: str) -> JsonObject:
+        """Where a target of a scripted solution is now: `x` and `y`, for instance.
+
+        Only scripted policies ask, for what can't be written down in advance, such as a button's place
+        on the screen: `{{at:TARGET|x}}` in a step's arguments. Raises LookupError for what is not there.
+        """
+        raise LookupError(f"{type(self).__name__} has no targets")
+
     async def snapshot(self, sandbox: Sandbox) -> JsonObject:
         """The world that the agent left behind, as JSON: all that grading needs to know of it.
 

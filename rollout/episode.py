@@ -103,6 +103,7 @@ class _Ending:
             answer=self.finish.answer if self.finish else "",
             world=self.world,
             log=self.finish.log if self.finish else "",
+            images=dict(self.session.images) if self.session else {},
         )
 
 
@@ -216,6 +217,7 @@ async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
                 surface=setup.surface,
                 dispatch=world.call,
                 classify=setup.harness.classify,
+                locate=world.locate,
             )
             try:
                 async with _opened_sandbox(setup, world.surface) as sandbox:

@@ -7,6 +7,7 @@ that was left behind. Grading and training read the trace, reports read the epis
 
 from __future__ import annotations
 
+import hashlib
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -19,6 +20,7 @@ __all__ = [
     "Episode",
     "Grade",
     "Group",
+    "Image",
     "JsonObject",
     "Outcome",
     "Record",
@@ -90,7 +92,8 @@ class Step(Record, frozen=True, kw_only=True):
 
     Strings in `arguments` may hold `{{N.path}}`: the value at `path` (dots, integers index lists) in the
     reply to step N (counted from 1, its latest run). A string that is nothing but one reference takes
-    the value with its type.
+    the value with its type. `{{at:TARGET|FIELD}}`, alone in its string, is what `World.locate(TARGET)`
+    says at that moment.
     """
 
     call: str
@@ -193,11 +196,24 @@ class Call(Record, frozen=True, kw_only=True):
     """Version of the policy's weights, where the server tells it."""
 
 
+class Image(Record, frozen=True, kw_only=True):
+    """A picture that a tool shows, a screenshot for instance."""
+
+    data: bytes
+    media_type: str = "image/png"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its bytes, hexadecimal: its name in `Trace.images`."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
 class ToolReply(Record, frozen=True, kw_only=True):
-    """What a tool answered: an HTTP-like status and a JSON body."""
+    """What a tool answered: an HTTP-like status, a JSON body, and pictures where it shows some."""
 
     status: int = 200
     body: Any = None
+    images: tuple[Image, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -216,6 +232,8 @@ class ToolCall(Record, frozen=True, kw_only=True):
     surface: ToolSurface
     started: float = 0.0
     seconds: float = 0.0
+    images: tuple[str, ...] = ()
+    """Digests of the pictures in the reply; `Trace.images` has them."""
 
 
 class Trace(Record, frozen=True, kw_only=True):
@@ -229,6 +247,8 @@ class Trace(Record, frozen=True, kw_only=True):
     """The environment's snapshot of the world that was left behind."""
     log: str = ""
     """The tail of what the harness printed."""
+    images: dict[str, Image] = {}
+    """Every picture of the episode once, by its digest: those that tools showed and that calls sent."""
 
 
 class Grade(Record, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("rollout", "environments", "harness_wrappers", "judges", "suites", "train")
+PACKAGES = ("rollout", "environments", "harness_wrappers", "judges", "suites", "train", "reports")
 
 ALLOWED = {
     "rollout": {"rollout"},
@@ -16,13 +16,16 @@ ALLOWED = {
     "judges": {"rollout", "judges"},
     "suites": {"rollout", "environments", "harness_wrappers", "judges", "suites"},
     "train": {"rollout", "train"},
+    "reports": {"rollout", "suites", "reports"},
 }
 
 ONLY_IN = {
     "inspect_ai": {"suites/inspect_adapter.py", "suites/inspect_log.py"},
     "kubernetes": {"rollout/sandboxes/kubernetes.py"},
+    "pandas": {"reports"},
     "playwright": {"environments/browser_use"},
-    "pyarrow": {"train"},
+    "plotly": {"reports"},
+    "pyarrow": {"reports", "train"},
     "torch": {"train"},
     "transformers": {"train"},
     "verl": {"train"},

@@ -217,7 +217,12 @@ class ModelProxy:
         if self.upstream.model:
             body["model"] = self.upstream.model
         request = ModelRequest(
-            dialect=spoken, body=body, task=session.task, seed=session.seed, headers=asked.headers
+            dialect=spoken,
+            body=body,
+            task=session.task,
+            seed=session.seed,
+            headers=asked.headers,
+            locate=session.locate,
         )
         return request, finish
 

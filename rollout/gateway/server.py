@@ -24,7 +24,7 @@ from rollout.gateway.doorkeeper import Doorkeeper, quiet_logger, raise_file_limi
 from rollout.gateway.model import ModelProxy
 from rollout.gateway.replies import rejection
 from rollout.gateway.retry import Retry
-from rollout.gateway.session import Classify, Dispatch, Session
+from rollout.gateway.session import Classify, Dispatch, Locate, Session
 from rollout.gateway.tools import handle_mcp, handle_rest
 from rollout.gateway.upstream import Upstream
 from rollout.harness import Endpoint
@@ -131,10 +131,16 @@ class Gateway:
         surface: ToolSurface,
         dispatch: Dispatch,
         classify: Classify,
+        locate: Locate | None = None,
     ) -> Session:
-        """A session for one episode: `dispatch` is its world's, `classify` its harness's."""
+        """One episode's session: `dispatch` and `locate` are its world's, `classify` its harness's."""
         session = Session(
-            task=task, seed=seed, surface=surface, dispatch=dispatch, classify=classify
+            task=task,
+            seed=seed,
+            surface=surface,
+            dispatch=dispatch,
+            classify=classify,
+            locate=locate,
         )
         self._sessions[session.token] = session
         return session

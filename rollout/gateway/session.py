@@ -17,6 +17,7 @@ from rollout.jsontext import plain
 from rollout.types import (
     Call,
     CallKind,
+    Image,
     JsonObject,
     Task,
     ToolCall,
@@ -28,12 +29,15 @@ from rollout.types import (
 if TYPE_CHECKING:
     from rollout.gateway.exchange import Exchange
 
-__all__ = ["Classify", "Dispatch", "Session", "Stop"]
+__all__ = ["Classify", "Dispatch", "Locate", "Session", "Stop"]
 
 T = TypeVar("T")
 
 Dispatch = Callable[[str, Any], Awaitable[ToolReply]]
 """`World.call`."""
+
+Locate = Callable[[str], Awaitable[JsonObject]]
+"""`World.locate`."""
 
 Classify = Callable[[Mapping[str, str], JsonObject], tuple[CallKind, str]]
 """`Harness.classify`."""
@@ -68,6 +72,7 @@ class Session:
         surface: ToolSurface,
         dispatch: Dispatch,
         classify: Classify,
+        locate: Locate | None = None,
     ) -> None:
         self.token = secrets.token_urlsafe(18)
         """In the URL path of everything that this episode may reach."""
@@ -77,10 +82,13 @@ class Session:
         self.seed = seed
         self.surface = surface
         self.classify = classify
+        self.locate = locate
         self.calls: list[Call] = []
         """Answered model calls; after `seal()` in the order in which they arrived."""
         self.tool_calls: list[ToolCall] = []
         """Answered tool calls, in the order in which the world answered them."""
+        self.images: dict[str, Image] = {}
+        """Every picture that was shown or sent, by its digest."""
         self.stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
         """Resolved when the harness can't be let go on; whoever runs it must end it."""
         self.fault: EnvironmentFault | None = None
@@ -170,6 +178,7 @@ class Session:
             # Two copies: worlds hand out, and change, parts of what they are given.
             asked = msgspec.json.decode(sent)
             reply = await self._dispatched(name, msgspec.json.decode(sent))
+        self.images |= {image.digest: image for image in reply.images}
         self.tool_calls.append(
             ToolCall(
                 index=len(self.tool_calls),
@@ -180,6 +189,7 @@ class Session:
                 surface=surface,
                 started=started,
                 seconds=time.perf_counter() - begin,
+                images=tuple(image.digest for image in reply.images),
             )
         )
         return reply
@@ -188,7 +198,8 @@ class Session:
         try:
             with self.tool_wait.waiting():
                 reply = await self._dispatch(name, arguments)
-            return ToolReply(status=reply.status, body=msgspec.json.decode(plain(reply.body)))
+            body = msgspec.json.decode(plain(reply.body))
+            return msgspec.structs.replace(reply, body=body)
         except Exception as error:
             return self._faulted(name, error)
 

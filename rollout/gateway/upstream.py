@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -25,6 +25,8 @@ class ModelRequest:
     """The attempt's seed."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """The harness's request headers, lower-case; for tracing only."""
+    locate: Callable[[str], Awaitable[JsonObject]] | None = None
+    """`World.locate`: for scripted policies alone, as `task` is."""
 
 
 @dataclass(frozen=True)
