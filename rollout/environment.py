@@ -11,10 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rollout.evidence import evidence
 from rollout.types import Grade, JsonObject, Task, ToolReply, ToolSpec, Trace
 
 if TYPE_CHECKING:
     from rollout.judge import Judge
+    from rollout.protocol import Evidence
     from rollout.sandbox import Sandbox
 
 __all__ = ["Environment", "Surface", "World"]
@@ -83,6 +85,10 @@ class Environment(ABC):
 
         Raises JudgeError when a verdict is needed and can't be had.
         """
+
+    def evidence(self, task: Task, trace: Trace) -> Evidence:
+        """What a judge may be shown of an attempt."""
+        return evidence(task, trace)
 
     def fingerprint(self) -> JsonObject:
         """Versions and settings that belong in the manifest."""

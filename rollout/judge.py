@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 from rollout.errors import JudgeError
-from rollout.types import JsonObject, Record
+from rollout.types import JsonObject, Record, Usage
 
-__all__ = ["Judge", "Verdict", "read_verdict"]
+__all__ = ["Judge", "Spent", "Verdict", "read_verdict"]
+
+T = TypeVar("T")
 
 
 class Verdict(Record, frozen=True, kw_only=True):
@@ -21,6 +24,27 @@ class Verdict(Record, frozen=True, kw_only=True):
     reasoning: str = ""
     raw: str = ""
     """The model's reply, untouched."""
+    details: JsonObject = {}
+    """What led to it: key points, the scores of single screenshots."""
+
+
+class Spent(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What a judge's replies cost."""
+
+    model: str = ""
+    calls: int = 0
+    """Replies that the model was paid for."""
+    cached: int = 0
+    """Replies that were had before, at no cost."""
+    usage: Usage = Usage()
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(
+            model=self.model or other.model,
+            calls=self.calls + other.calls,
+            cached=self.cached + other.cached,
+            usage=self.usage + other.usage,
+        )
 
 
 class Judge(ABC):
@@ -28,6 +52,8 @@ class Judge(ABC):
 
     model: str = ""
     """The model's name."""
+    spent: Spent = Spent()
+    """So far, where it keeps count."""
     tries = 4
     """A reply that can't be read is asked for again: even at temperature 0 servers vary."""
 
@@ -41,13 +67,24 @@ class Judge(ABC):
 
     async def ask(self, messages: list[dict[str, Any]]) -> Verdict:
         """Send chat messages that end in a request for `{"score": 0..1, "reasoning": "..."}`."""
+        return await self.ask_for(messages, read_verdict)
+
+    async def ask_for(self, messages: list[dict[str, Any]], read: Callable[[str], T]) -> T:
+        """What `read` makes of the reply; asked again while it raises ValueError.
+
+        Raises JudgeError when no reply can be read.
+        """
         problem = ""
         for repeat in range(self.tries):
             try:
-                return read_verdict(await self.reply(messages, repeat))
+                return read(await self.reply(messages, repeat))
             except ValueError as error:
                 problem = str(error)
         raise JudgeError(f"the judge {self.model} gave no verdict: {problem}")
+
+    def metered(self) -> Self:
+        """The same judge with a count of its own, which also adds to this one's."""
+        return self
 
     def fingerprint(self) -> JsonObject:
         """Model, address class and sampling, for the manifest."""

@@ -9,7 +9,7 @@ import msgspec
 from rollout.gateway.dialects import DIALECTS
 from rollout.types import Call, JsonObject, Trace
 
-__all__ = ["UNREADABLE", "Turn", "chat_messages", "main_calls", "turns"]
+__all__ = ["UNREADABLE", "Turn", "chat_messages", "main_calls", "said", "turns"]
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """An agent may send anything, and its dialect may make nothing of it."""
@@ -44,12 +44,20 @@ def turns(trace: Trace) -> list[Turn]:
     for call in main_calls(trace):
         try:
             heard = _since_reply(_translated(call, asked=True))
-            said = _translated(call, replied=True)[-1]
         except UNREADABLE:
             continue
-        if said["role"] == "assistant":
-            found.append(Turn(heard=tuple(heard), said=said))
+        if reply := said(call):
+            found.append(Turn(heard=tuple(heard), said=reply))
     return found
+
+
+def said(call: Call) -> JsonObject | None:
+    """The reply to a call as a chat message; None where nothing can be made of it."""
+    try:
+        message = _translated(call, replied=True)[-1]
+    except UNREADABLE:
+        return None
+    return message if message["role"] == "assistant" else None
 
 
 def chat_messages(call: Call) -> list[JsonObject]:
