@@ -1,0 +1,265 @@
+"""Drills: short office tasks of two or three tool calls, any number of them, each given by its number."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from environments.claw.task import ClawTask, Endpoint, ServiceSpec
+from rollout.types import JsonObject, Record, Solution, Step, ToolSpec
+from suites.office_drills.office import FIXTURES, Office, Split, is_held_out, office, path_of
+
+__all__ = ["FAMILIES", "DrillTask", "Expected", "drill"]
+
+CLOCK = "2026-03-02T09:00:00+00:00"
+
+
+class Expected(Record, frozen=True, kw_only=True):
+    """A record that a service's audit log must have, the only one of its kind."""
+
+    service: str
+    records: str
+    fields: JsonObject
+
+
+class DrillTask(ClawTask, frozen=True, kw_only=True):
+    """A task that is graded by what it expects."""
+
+    expected: tuple[Expected, ...] = ()
+    answer: str = ""
+    """What the final message must say."""
+
+
+class Tool(NamedTuple):
+    description: str
+    path: str
+    parameters: dict[str, JsonObject]
+
+
+TEXT: JsonObject = {"type": "string"}
+NUMBER: JsonObject = {"type": "integer"}
+LIST: JsonObject = {"type": "array", "items": TEXT}
+
+TOOLS = {
+    "contacts_search": Tool("Find people", "/contacts/search", {"query": TEXT}),
+    "gmail_send": Tool("Send mail", "/gmail/send", {"to": TEXT, "subject": TEXT, "body": TEXT}),
+    "list_products": Tool("List products", "/inventory/products", {"category": TEXT}),
+    "create_order": Tool(
+        "Order a product", "/inventory/orders/create", {"product_id": TEXT, "quantity": NUMBER}
+    ),
+    "list_events": Tool("List a day's events", "/calendar/events", {"date": TEXT}),
+    "delete_event": Tool("Delete an event", "/calendar/events/delete", {"event_id": TEXT}),
+    "create_event": Tool(
+        "Create an event",
+        "/calendar/events/create",
+        {"title": TEXT, "start_time": TEXT, "end_time": TEXT},
+    ),
+    "list_expenses": Tool(
+        "List expenses", "/finance/transactions", {"start_date": TEXT, "end_date": TEXT}
+    ),
+    "file_report": Tool(
+        "File an expense report",
+        "/finance/report/submit",
+        {"title": TEXT, "transactions": LIST, "total_amount": NUMBER},
+    ),
+}
+
+SERVICES = {
+    "contacts": ("CONTACTS_FIXTURES", "people"),
+    "inventory": ("INVENTORY_FIXTURES", "products"),
+    "calendar": ("CALENDAR_FIXTURES", "events"),
+    "finance": ("FINANCE_FIXTURES", "expenses"),
+}
+
+
+class Draft(NamedTuple):
+    """A drill without what all have in common."""
+
+    prompt: str
+    steps: tuple[Step, ...]
+    expected: tuple[Expected, ...]
+    said: str
+    answer: str
+
+
+def drill(split: Split, family: str, number: int) -> DrillTask:
+    """The drill of this number: the same one each time."""
+    dice = random.Random(f"{split}/{family}/{number}")
+    draft = FAMILIES[family](office(split), split, dice)
+    tools = tuple(dict.fromkeys(step.call for step in draft.steps))
+    services = tuple(dict.fromkeys(TOOLS[tool].path.split("/")[1] for tool in tools))
+    return DrillTask(
+        id=f"{family}-{split}-{number:05d}",
+        prompt=draft.prompt,
+        tools=tuple(_spec(name) for name in tools),
+        category=family,
+        tags=(split,),
+        timeout=120.0,
+        max_turns=6,
+        reference=Solution(name="reference", steps=draft.steps, answer=draft.answer),
+        folder=family,
+        services=tuple(_service(name, split) for name in services),
+        endpoints={tool: Endpoint(path=TOOLS[tool].path) for tool in tools},
+        clock=CLOCK,
+        expected=draft.expected,
+        answer=draft.said,
+        fingerprint=f"office_drills 1 {split} {family} {number}",
+    )
+
+
+def _spec(name: str) -> ToolSpec:
+    tool = TOOLS[name]
+    schema = {"type": "object", "properties": tool.parameters, "required": list(tool.parameters)}
+    return ToolSpec(
+        name=name, description=tool.description, input_schema=schema, group=tool.path.split("/")[1]
+    )
+
+
+def _service(name: str, split: Split) -> ServiceSpec:
+    if name == "gmail":
+        return ServiceSpec(
+            name=name, kind=name, env={"GMAIL_FIXTURES": str(FIXTURES / "none.json")}
+        )
+    variable, rows = SERVICES[name]
+    return ServiceSpec(name=name, kind=name, env={variable: path_of(split, rows)})
+
+
+def _mail(office: Office, split: Split, dice: random.Random) -> Draft:
+    """Find the right one of two namesakes, and mail them a figure."""
+    person = dice.choice(office.people)
+    amount, subject = _amount(split, dice), dice.choice(("total", "budget", "invoice", "price"))
+    name, department = person["name"], person["department"]
+    prompt = dice.choice(
+        (
+            f"Mail {name} from {department} the {subject}: {amount}.",
+            f"The {subject} is {amount}. Mail it to {name} from {department}.",
+            f"Let {name} from {department} know by mail that the {subject} is {amount}.",
+        )
+    )
+    sent = {"to": person["email"], "subject": subject, "body": str(amount)}
+    index = [one for one in office.people if one["name"] == name].index(person)
+    return Draft(
+        prompt,
+        (
+            _step("contacts_search", query=name),
+            _step("gmail_send", **{**sent, "to": f"{{{{1.contacts.{index}.email}}}}"}),
+        ),
+        (Expected(service="gmail", records="sent_messages", fields=sent),),
+        name,
+        f"Mailed {name} the {subject}.",
+    )
+
+
+def _order(office: Office, split: Split, dice: random.Random) -> Draft:
+    """Find a product in its category, and order some of it."""
+    product = dice.choice(office.products)
+    amount, name, category = _amount(split, dice), product["name"], product["category"]
+    prompt = dice.choice(
+        (
+            f"Order {amount} of {name} from category {category}.",
+            f"We need {name} from category {category}. Order {amount}.",
+            f"In category {category} there is {name}. Order {amount} of it.",
+        )
+    )
+    index = [one for one in office.products if one["category"] == category].index(product)
+    order = {"product_id": product["product_id"], "quantity": amount}
+    return Draft(
+        prompt,
+        (
+            _step("list_products", category=category),
+            _step(
+                "create_order", **{**order, "product_id": f"{{{{1.products.{index}.product_id}}}}"}
+            ),
+        ),
+        (Expected(service="inventory", records="orders", fields=order),),
+        str(amount),
+        f"Ordered {amount} of {name}.",
+    )
+
+
+def _meeting(office: Office, _: Split, dice: random.Random) -> Draft:
+    """Move a meeting: find it, delete it, create it at the new hour."""
+    event = dice.choice(office.events)
+    title, day = event["title"], event["start_time"][:10]
+    hour = dice.randrange(13, 19)
+    prompt = dice.choice(
+        (
+            f"Move the meeting {title} on {day} to {hour}:00.",
+            f"On {day} there is a meeting {title}. Move it to {hour}:00.",
+            f"The meeting {title} must start at {hour}:00 on {day}. Move it.",
+        )
+    )
+    index = [one for one in office.events if one["start_time"][:10] == day].index(event)
+    created = {
+        "title": title,
+        "start_time": f"{day}T{hour}:00:00Z",
+        "end_time": f"{day}T{hour + 1}:00:00Z",
+    }
+    return Draft(
+        prompt,
+        (
+            _step("list_events", date=day),
+            _step("delete_event", event_id=f"{{{{1.events.{index}.event_id}}}}"),
+            _step("create_event", **created),
+        ),
+        (
+            Expected(service="calendar", records="deleted", fields={"event_id": event["event_id"]}),
+            Expected(service="calendar", records="created_events", fields=created),
+        ),
+        title,
+        f"Moved {title} to {hour}:00.",
+    )
+
+
+def _expense(office: Office, _: Split, dice: random.Random) -> Draft:
+    """Find an expense of a day, and file a report with its id and amount."""
+    expense = dice.choice(office.expenses)
+    title, day = expense["title"], expense["date"]
+    prompt = dice.choice(
+        (
+            f"File the expense {title} of {day}.",
+            f"On {day} I paid for {title}. File that expense.",
+            f"The expense {title} is not filed yet, it is of {day}. File it.",
+        )
+    )
+    index = [one for one in office.expenses if one["date"] == day].index(expense)
+    report = {
+        "title": title,
+        "transactions": [expense["transaction_id"]],
+        "total_amount": expense["amount"],
+    }
+    found = f"1.transactions.{index}"
+    return Draft(
+        prompt,
+        (
+            _step("list_expenses", start_date=day, end_date=day),
+            _step(
+                "file_report",
+                title=title,
+                transactions=[f"{{{{{found}.transaction_id}}}}"],
+                total_amount=f"{{{{{found}.amount}}}}",
+            ),
+        ),
+        (Expected(service="finance", records="submitted_reports", fields=report),),
+        title,
+        f"Filed {title}.",
+    )
+
+
+FAMILIES: dict[str, Callable[[Office, Split, random.Random], Draft]] = {
+    "mail": _mail,
+    "order": _order,
+    "meeting": _meeting,
+    "expense": _expense,
+}
+
+
+def _step(call: str, **arguments: Any) -> Step:
+    return Step(call=call, arguments=arguments)
+
+
+def _amount(split: Split, dice: random.Random) -> int:
+    while is_held_out(amount := dice.randrange(11, 1000)) != (split == "held-out"):
+        pass
+    return amount
