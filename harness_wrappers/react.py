@@ -9,6 +9,8 @@ The prompt format, all of it:
                 of that the model sees again
     tool        one message a call, in the order of the calls, with the tool's reply as JSON; on the
                 `skill` surface what the command printed
+    user        the pictures that the tools showed, where they did: most servers take nothing but text
+                in a tool message, so `[attachment 1]` stands for the first of them there
 
 Calls of one turn run at the same time. A turn without a tool call is the final answer; where a user
 replies to it, the reply is a user message and the loop goes on.
@@ -30,10 +32,13 @@ import openai
 import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ContentBlock
 
 from rollout.errors import HarnessError
+from rollout.gateway.dialects.history import History, text_part
 from rollout.harness import Endpoint, Finish, Harness, Job
 from rollout.jsontext import read_json
+from rollout.pictures import data_url
 from rollout.sandbox import Sandbox
 from rollout.types import JsonObject, ToolSurface
 
@@ -80,7 +85,8 @@ class _Tools:
     """A surface, opened."""
 
     functions: list[JsonObject]
-    call: Callable[[str, JsonObject], Awaitable[str]]
+    call: Callable[[str, JsonObject], Awaitable[list[JsonObject]]]
+    """Dispatches a call; its reply as the parts of a chat message."""
     instructions: str = ""
 
 
@@ -142,28 +148,28 @@ async def _complete(client: openai.AsyncOpenAI, body: JsonObject) -> JsonObject:
 
 
 async def _answers(calls: list[JsonObject], tools: _Tools) -> list[JsonObject]:
-    """The tool messages of one turn. Its calls run at the same time, and end together."""
+    """What one turn's calls bring. They run at the same time, and end together."""
     running = [asyncio.create_task(_answer(call, tools)) for call in calls]
     try:
         replies = await asyncio.gather(*running)
     finally:
         for task in running:
             task.cancel()
-    return [
-        {"role": "tool", "tool_call_id": call["id"], "content": reply}
-        for call, reply in zip(calls, replies, strict=True)
-    ]
+    told = History()
+    for call, reply in zip(calls, replies, strict=True):
+        told.tool(call["id"], reply)
+    return told.finish()
 
 
-async def _answer(call: JsonObject, tools: _Tools) -> str:
+async def _answer(call: JsonObject, tools: _Tools) -> list[JsonObject]:
     """A tool's reply, or what is wrong with the call."""
     function = call["function"]
     try:
         arguments = read_json(function["arguments"] or "{}")
     except ValueError as error:
-        return f"Error: the arguments are not valid JSON: {error}"
+        return [text_part(f"Error: the arguments are not valid JSON: {error}")]
     if not isinstance(arguments, dict):
-        return "Error: the arguments must be a JSON object"
+        return [text_part("Error: the arguments must be a JSON object")]
     return await tools.call(function["name"], arguments)
 
 
@@ -179,8 +185,10 @@ async def _native(job: Job) -> AsyncIterator[_Tools]:
     if dispatch is None:
         raise HarnessError("the native surface needs Job.call_tool")
 
-    async def call(name: str, arguments: JsonObject) -> str:
-        return msgspec.json.encode((await dispatch(name, arguments)).body).decode()
+    async def call(name: str, arguments: JsonObject) -> list[JsonObject]:
+        reply = await dispatch(name, arguments)
+        pictures = [_picture(data_url(image)) for image in reply.images]
+        return [text_part(msgspec.json.encode(reply.body).decode()), *pictures]
 
     functions = [
         {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
@@ -201,15 +209,28 @@ async def _mcp(job: Job) -> AsyncIterator[_Tools]:
 
 
 async def _offered(client: Client) -> _Tools:
-    async def call(name: str, arguments: JsonObject) -> str:
+    async def call(name: str, arguments: JsonObject) -> list[JsonObject]:
         content = (await client.call_tool(name, arguments)).content
-        return "\n".join(part.text for part in content if part.type == "text")
+        return [part for block in content for part in _parts(block)]
 
     functions = [
         {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
         for tool in (await client.list_tools()).tools
     ]
     return _Tools(functions, call)
+
+
+def _parts(block: ContentBlock) -> list[JsonObject]:
+    """A block of an MCP result; what is neither text nor a picture is left out."""
+    if block.type == "text":
+        return [text_part(block.text)]
+    if block.type == "image":
+        return [_picture(f"data:{block.mime_type};base64,{block.data}")]
+    return []
+
+
+def _picture(url: str) -> JsonObject:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 @contextmanager
@@ -230,14 +251,15 @@ async def _skill(job: Job, sandbox: Sandbox) -> AsyncIterator[_Tools]:
     await sandbox.write(paths)
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": sandbox.home, "LANG": "C.UTF-8"}
 
-    async def call(name: str, arguments: JsonObject) -> str:
+    async def call(name: str, arguments: JsonObject) -> list[JsonObject]:
         command = arguments.get("command")
         if name != BASH["name"] or not isinstance(command, str):
-            return f"Error: the only tool is {BASH['name']}, and it needs a command"
+            wrong = f"Error: the only tool is {BASH['name']}, and it needs a command"
+            return [text_part(wrong)]
         result = await sandbox.exec(("bash", "-c", command), env=env, cwd=sandbox.workspace)
         text = (result.stdout + result.stderr).decode(errors="replace")
         code = f"\n(exit code {result.exit_code})" if result.exit_code else ""
-        return _shortened(text) + code
+        return [text_part(_shortened(text) + code)]
 
     listed = "".join(f"- {_described(text)} (file: {path})\n" for path, text in paths.items())
     yield _Tools([BASH], call, SKILLS + listed if listed else "")

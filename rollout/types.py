@@ -166,7 +166,8 @@ class Call(Record, frozen=True, kw_only=True):
     dialect: DialectName
     kind: CallKind
     request: bytes
-    """The JSON body as the harness sent it, half characters replaced (`rollout.jsontext`)."""
+    """The JSON body as the harness sent it, half characters replaced (`rollout.jsontext`), and its
+    pictures by their digests (`rollout.pictures`)."""
     reply: bytes
     """The whole JSON body that the harness was answered, in its own dialect (streamed or not)."""
     status: int = 200

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rollout.pictures import recorded
 from rollout.transcript import UNREADABLE, chat_messages, main_calls
 from rollout.types import JsonObject, Trace
 
@@ -57,7 +58,11 @@ def _content(message: JsonObject) -> str | list[JsonObject]:
 
 def _part(part: JsonObject) -> JsonObject:
     if part.get("type") == "image_url":
-        return {"type": "image", "image": str(part["image_url"]["url"])}
+        url = str(part["image_url"]["url"])
+        if (digest := recorded(url)) is None:
+            return {"type": "image", "image": url}
+        # A log that held every picture of a run would not fit in memory.
+        return {"type": "text", "text": f"[picture {digest}: traces.zst holds it]"}
     text = part.get("text")
     return {
         "type": "text",

@@ -20,7 +20,6 @@ __all__ = [
     "canonical",
     "conversation",
     "for_template",
-    "image_digest",
     "image_urls",
     "images",
 ]
@@ -79,7 +78,8 @@ def anchor(call: Call) -> str:
 
 
 def images(call: Call) -> list[str]:
-    """URLs (mostly `data:`) of the images in a call's request, in the order that the model saw."""
+    """URLs of the images in a call's request, in the order that the model saw: mostly `data:` with a
+    digest, see `rollout.pictures`."""
     if not any(mark in call.request for mark in _IMAGE):
         return []
     chat, _ = DIALECTS[call.dialect].to_chat(msgspec.json.decode(call.request))
@@ -115,11 +115,6 @@ def _opened(call: JsonObject) -> JsonObject:
         arguments = msgspec.json.decode(function.get("arguments") or "{}")
         return {**call, "function": {**function, "arguments": arguments}}
     return call
-
-
-def image_digest(url: str) -> str:
-    """SHA-256 of an image's URL: of its bytes, in effect, where the URL holds them."""
-    return hashlib.sha256(url.encode()).hexdigest()
 
 
 def _flat(content: Any) -> str:

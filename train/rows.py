@@ -46,7 +46,7 @@ class RlRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     step_weights: list[str]
     """Version of the policy's weights that sampled each step; empty where the server did not say."""
     images: list[str]
-    """SHA-256 of each image's URL, in order."""
+    """SHA-256 of each image, in order; `Trace.images` has them."""
 
     @property
     def size(self) -> int:

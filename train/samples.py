@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rollout.errors import UsageError
+from rollout.pictures import digest_of
 from rollout.types import Call, CallKind, Episode, Record, Trace
 from train.lossy import Render, tokenized
-from train.messages import image_digest, images
+from train.messages import images
 from train.tree import Turn, forest
 
 __all__ = [
@@ -110,7 +111,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """As sampled; 0 where the mask is false. None when the server gave none."""
     steps: tuple[Step, ...]
     images: tuple[str, ...] = ()
-    """SHA-256 of each image's URL, in order; `train.messages.images` of the last step's call has them."""
+    """SHA-256 of each image that the last step's prompt shows, in order: names in `Trace.images`."""
     exact: bool = True
     """False for ids that were made from text (`tokenizer=`)."""
 
@@ -334,7 +335,7 @@ def _sample(episode: Episode, branch: int, piece: _Piece, rules: Rules, exact: b
         response_mask=mask,
         logprobs=logprobs,
         steps=tuple(steps),
-        images=tuple(map(image_digest, images(end.call))),
+        images=tuple(map(digest_of, images(end.call))),
         exact=exact,
     )
 

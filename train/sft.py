@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from rollout.gateway.dialects import DIALECTS
+from rollout.pictures import inlined
 from rollout.transcript import UNREADABLE
-from rollout.types import Call, DialectName, Episode, JsonObject, Record, Trace
+from rollout.types import Call, DialectName, Episode, Image, JsonObject, Record, Trace
 from train.messages import canonical, conversation, for_template, image_urls
 from train.samples import Calls, left_out
 from train.tree import Turn, forest
@@ -53,7 +54,7 @@ class SftRow(Record, frozen=True, kw_only=True, omit_defaults=False):
     trained: list[int]
     """Positions of the messages that this episode's policy said and that no other row trains."""
     images: list[str]
-    """URLs, one for each `<image>` in order."""
+    """URLs, one for each `<image>` in order; recorded ones hold the picture."""
 
     @property
     def size(self) -> int:
@@ -109,7 +110,7 @@ def sft_rows(
     rows: list[SftRow] = []
     for chain in chains:
         try:
-            row = _row(episode, len(rows), [kept[i] for i in chain])
+            row = _row(episode, len(rows), [kept[i] for i in chain], trace.images)
         except ValueError:
             report.unreadable += len(chain)
         else:
@@ -221,7 +222,9 @@ def _said(call: Call) -> Items:
     return [msgspec.Raw(b'{"role":"assistant","content":' + bytes(reply.content) + b"}")]
 
 
-def _row(episode: Episode, branch: int, chain: Sequence[Call]) -> SftRow:
+def _row(
+    episode: Episode, branch: int, chain: Sequence[Call], pictures: Mapping[str, Image]
+) -> SftRow:
     """The last call's conversation, with what was said before as it was said: reasoning included."""
     told = conversation(chain[-1])
     messages = list(told.messages)
@@ -245,7 +248,7 @@ def _row(episode: Episode, branch: int, chain: Sequence[Call]) -> SftRow:
         messages=[plain(message) for message in messages],
         tools=msgspec.json.encode(told.tools).decode(),
         trained=trained,
-        images=[url for message in messages for url in image_urls(message)],
+        images=[inlined(url, pictures) for message in messages for url in image_urls(message)],
     )
 
 

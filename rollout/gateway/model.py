@@ -28,6 +28,7 @@ from rollout.gateway.sampling import can_force, force
 from rollout.gateway.session import Session, Stop
 from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
 from rollout.jsontext import repaired
+from rollout.pictures import taken_out
 from rollout.types import Call, CallKind, JsonObject, Usage
 
 __all__ = ["Asked", "ModelProxy"]
@@ -321,11 +322,13 @@ def _draft(session: Session, asked: Asked, index: int) -> Call:
         kind, agent = session.classify(asked.headers, asked.body)
     except Exception as error:
         session.end(Stop("harness", f"classifying a model call: {say(error)}"))
+    request, images = taken_out(asked.raw)
+    session.images |= images
     return Call(
         index=index,
         dialect=asked.dialect.name,
         kind=kind,
-        request=asked.raw,
+        request=request,
         reply=b"",
         started=asked.started,
         agent=agent,

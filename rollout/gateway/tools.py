@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ import msgspec
 from aiohttp import web
 
 from rollout.jsontext import read_json
-from rollout.types import JsonObject, Task, ToolReply, ToolSpec, ToolSurface
+from rollout.types import Image, JsonObject, Task, ToolReply, ToolSpec, ToolSurface
 
 __all__ = ["PROTOCOL_VERSIONS", "ToolSession", "handle_mcp", "handle_rest", "skills"]
 
@@ -137,8 +138,16 @@ def _listed(tool: ToolSpec) -> JsonObject:
 
 
 def _called(reply: ToolReply) -> JsonObject:
-    text = msgspec.json.encode(reply.body).decode()
-    return {"content": [{"type": "text", "text": text}], "isError": not reply.ok}
+    text = {"type": "text", "text": msgspec.json.encode(reply.body).decode()}
+    return {"content": [text, *map(_pictured, reply.images)], "isError": not reply.ok}
+
+
+def _pictured(image: Image) -> JsonObject:
+    return {
+        "type": "image",
+        "data": b64encode(image.data).decode(),
+        "mimeType": image.media_type,
+    }
 
 
 def _result(number: Any, result: JsonObject) -> JsonObject:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
+import msgspec
+
+from rollout import pictures
 from rollout.errors import ModelError
 from rollout.types import DialectName, JsonObject, Task, Usage
 
-__all__ = ["ModelReply", "ModelRequest", "Refused", "Transient", "Upstream"]
+__all__ = ["ModelReply", "ModelRequest", "Refused", "Transient", "Upstream", "estimated_tokens"]
+
+CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class Upstream(ABC):
 
     async def count_tokens(self, body: JsonObject) -> int:
         """Tokens of a chat request's prompt; an estimate where the server can't count."""
-        return len(str(body.get("messages", ""))) // 4
+        return estimated_tokens(body.get("messages"))
 
     async def close(self) -> None:
         """Release connections."""
@@ -109,3 +114,9 @@ class Upstream(ABC):
     def fingerprint(self) -> JsonObject:
         """Model and settings for the manifest; never a key."""
         return {"model": self.model}
+
+
+def estimated_tokens(value: Any) -> int:
+    """Tokens of a part of a chat request, by the length of its JSON; never 0."""
+    size, images = pictures.without(msgspec.json.encode(value))
+    return 1 + size // CHARACTERS_PER_TOKEN + images * pictures.TOKENS

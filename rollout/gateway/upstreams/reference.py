@@ -14,20 +14,16 @@ import json
 import shlex
 from typing import Any, Self
 
-import msgspec
-
 from rollout.errors import UsageError
-from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
+from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream, estimated_tokens
 from rollout.gateway.upstreams import _catalog
 from rollout.gateway.upstreams._conversation import Conversation, Unreadable
-from rollout.gateway.upstreams._script import next_action
+from rollout.gateway.upstreams._script import Targets, next_action
 from rollout.types import JsonObject, Solution, Step, Task, Usage
 
 __all__ = ["Reference"]
 
 NOTHING = Solution(name="nothing", answer="This task has no reference solution.")
-
-CHARACTERS_PER_TOKEN = 4
 
 
 class Reference(Upstream):
@@ -51,15 +47,15 @@ class Reference(Upstream):
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         solution = self.solution(request.task, request.seed)
-        action = _act(solution, request)
+        action = await _act(solution, request)
         if isinstance(action, str):
             message: JsonObject = {"role": "assistant", "content": action}
         else:
             message = {"role": "assistant", "content": None, "tool_calls": [action]}
         finish = "stop" if isinstance(action, str) else "tool_calls"
         usage = Usage(
-            prompt=_tokens([request.body.get("messages"), request.body.get("tools")]),
-            completion=_tokens(message),
+            prompt=estimated_tokens([request.body.get("messages"), request.body.get("tools")]),
+            completion=estimated_tokens(message),
         )
         return ModelReply(
             body=_completion(self.model, _digest(request), message, finish, usage),
@@ -69,15 +65,18 @@ class Reference(Upstream):
         )
 
     async def count_tokens(self, body: JsonObject) -> int:
-        return _tokens([body.get("messages"), body.get("tools")])
+        return estimated_tokens([body.get("messages"), body.get("tools")])
 
 
-def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
+async def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
     """The next tool call, or the final message."""
     names = {tool.name for tool in request.task.tools} | {step.call for step in solution.steps}
     conversation = Conversation(request.body, sorted(names))
     history = conversation.history()
     step = next_action(solution, history)
+    if isinstance(step, Step):
+        arguments = await Targets(request.locate).resolve(step.arguments)
+        step = Step(call=step.call, arguments=arguments)
     if isinstance(step, str):
         cut = sorted({name for name, reply in history if isinstance(reply.body, Unreadable)})
         return f"{step}\n\n(Could not be read whole: {', '.join(cut)}.)" if cut else step
@@ -157,7 +156,3 @@ def _digest(request: ModelRequest) -> str:
     turn = len(request.body.get("messages") or ())
     text = f"{request.task.id}\0{request.seed}\0{turn}"
     return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _tokens(value: Any) -> int:
-    return 1 + len(msgspec.json.encode(value)) // CHARACTERS_PER_TOKEN

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from base64 import b64encode
 
 import aiohttp
 import msgspec
@@ -12,7 +13,8 @@ from support.gateways import PATHS, connected, episode, said
 from support.scripted_server import Fail, Reply, ScriptedServer, Stall, text, tool_call
 
 from rollout.gateway.session import Stop
-from rollout.types import Task, Usage
+from rollout.pictures import data_url, put_back
+from rollout.types import Image, Task, Usage
 
 ALL = ("chat", "responses", "messages")
 
@@ -338,3 +340,23 @@ async def test_no_request_is_held_against_the_model_server(body):
             async with client.http.post(url, data=body, headers=headers) as response:
                 assert response.status in (200, 400)
         assert not client.session.stop.done()
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+async def test_pictures_are_recorded_once_and_a_repetition_is_still_recognised(dialect):
+    picture = Image(data=b"\x89PNG")
+    data = b64encode(picture.data).decode()
+    part = {"type": "image_url", "image_url": {"url": data_url(picture)}}
+    if dialect == "messages":
+        part = {"type": "image", "source": {"type": "base64", "media_type": "image/png"}}
+        part["source"]["data"] = data
+    body = {**said("", dialect), "messages": [{"role": "user", "content": [part, part]}]}
+    async with ScriptedServer() as server, episode(server) as client:
+        first = await client.ask(body, dialect)
+        again = {"x-stainless-retry-count": "1"}
+        assert await client.ask(body, dialect, headers=again) == first
+        [call] = client.session.calls
+        assert client.session.images == {picture.digest: picture}
+        assert data.encode() not in call.request
+        assert json.loads(put_back(call.request, client.session.images)) == body
+    assert str(server.requests[0].body).count(data) == 2

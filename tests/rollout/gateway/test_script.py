@@ -137,3 +137,34 @@ def test_calls_that_the_script_did_not_make_are_skipped():
     assert next_action(script, [("other", ok({})), ("a", ok({})), ("other", ok({}))]) == Step(
         call="b"
     )
+
+
+async def test_targets_are_looked_up_when_their_step_is_due():
+    script = solution(
+        Step(call="list"),
+        Step(
+            call="click",
+            arguments={"x": "{{at:text=Buy {{1.id}}|x}}", "y": ["{{ at:text=Buy {{1.id}}|y }}"]},
+        ),
+        Step(call="click", arguments={"x": "{{at:gone|x}}", "at": "see {{at:gone|x}}"}),
+    )
+    asked = []
+
+    async def locate(target):
+        asked.append(target)
+        return {"text=Buy 7": {"x": 0.5, "y": 0.25}}[target]
+
+    made = []
+
+    async def call(name, arguments):
+        made.append(arguments)
+        return ok({"id": 7})
+
+    await play(script, call, locate)
+    assert made[1:] == [
+        {"x": 0.5, "y": [0.25]},
+        {"x": "[nothing at gone]", "at": "see {{at:gone|x}}"},
+    ]
+    assert asked == ["text=Buy 7", "gone"]
+    await play(script, call)
+    assert made[4] == {"x": "[nothing at text=Buy 7]", "y": ["[nothing at text=Buy 7]"]}

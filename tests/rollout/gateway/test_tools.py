@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+from base64 import b64decode
 from contextlib import asynccontextmanager
 
 import aiohttp
@@ -14,7 +15,7 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 from rollout.gateway.tools import PROTOCOL_VERSIONS, handle_mcp, handle_rest, skills
-from rollout.types import Task, ToolReply, ToolSpec
+from rollout.types import Image, Task, ToolReply, ToolSpec
 
 TEXT = """It's "quoted" $HOME `x` \\n 李雷 🎉"""
 
@@ -245,3 +246,15 @@ async def test_an_answer_that_a_client_waits_for_never_goes_missing():
         odd = {"jsonrpc": "2.0", "id": {"no": "id"}, "method": "ping"}
         async with http.post("mcp", json=odd) as reply:
             assert (await reply.json())["error"]["code"] == -32600
+
+
+async def test_pictures_come_as_image_content():
+    class Camera(Echo):
+        async def call_tool(self, name, arguments, surface):
+            picture = Image(data=b"\x89PNG", media_type="image/png")
+            return ToolReply(body={"url": "x"}, images=(picture, picture))
+
+    async with serving(Camera("mcp")) as (_, url), Client(f"{url}/mcp", mode="legacy") as client:
+        text, *pictures = (await client.call_tool("clock", {})).content
+    assert json.loads(text.text) == {"url": "x"}
+    assert [(p.mime_type, b64decode(p.data)) for p in pictures] == [("image/png", b"\x89PNG")] * 2
