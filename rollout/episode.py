@@ -160,6 +160,7 @@ async def grade_trace(
 
     What fails here, judge or grader, is not run again: its records wait for a verdict.
     """
+    judge = judge.metered() if judge else None
     try:
         with boundary(EnvironmentFault, "grading"):
             grade = await environment.grade(task, trace, judge)
@@ -169,6 +170,9 @@ async def grade_trace(
         return _unclean(Outcome.BLOCKED, error)
     except RolloutError as error:
         return _unclean(Outcome.JUDGE_ERROR, error)
+    if judge and (judge.spent.calls or judge.spent.cached):
+        evidence = {**grade.evidence, "judge": msgspec.to_builtins(judge.spent)}
+        grade = msgspec.structs.replace(grade, evidence=evidence)
     outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
     return Verdict(outcome, grade, reason="; ".join(grade.notes))
 
