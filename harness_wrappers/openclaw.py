@@ -147,7 +147,7 @@ def _settings(job: Job, workspace: str) -> JsonObject:
         "id": name,
         "name": name,
         "reasoning": False,
-        "input": ["text"],
+        "input": ["text", "image"],
         "contextWindow": endpoint.context_window,
         "maxTokens": endpoint.max_output,
     }

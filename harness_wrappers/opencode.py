@@ -65,10 +65,11 @@ class OpenCode(Harness):
 def _settings(job: Job) -> JsonObject:
     endpoint, name = job.endpoint, f"gateway/{job.endpoint.model}"
     limit = {"context": endpoint.context_window, "output": endpoint.max_output}
+    modalities = {"input": ["text", "image"], "output": ["text"]}
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": endpoint.model_url, "apiKey": "{env:GATEWAY_KEY}"},
-        "models": {endpoint.model: {"limit": limit}},
+        "models": {endpoint.model: {"limit": limit, "attachment": True, "modalities": modalities}},
     }
     server = {"type": "remote", "url": endpoint.mcp_url, "enabled": True, "timeout": 120_000}
     return {

@@ -70,12 +70,15 @@ async def test_react(surface):
     assert [part["type"] for part in user["content"]] == ["text", "image_url"]
 
 
+PROGRAMS = ("claude_code", "kimi_code", "openclaw:direct", "opencode")
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["codex", *(pytest.param(n, marks=pytest.mark.slow) for n in ("claude_code", "openclaw"))],
+    "name", ["codex", *(pytest.param(name, marks=pytest.mark.slow) for name in PROGRAMS)]
 )
 async def test_programs_over_mcp(name):
-    harness = load("harness_wrappers", name, Harness)()
+    name, _, preset = name.partition(":")
+    harness = load("harness_wrappers", name, Harness)(preset=preset or "default")
     try:
         await harness.prepare()
     except UsageError as error:

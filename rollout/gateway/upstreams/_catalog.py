@@ -28,6 +28,6 @@ def result_in(output: str) -> str:
     try:
         found = OBJECT.search(output)
         parts = json.loads(found[0])["result"]["content"] if found else ()
-        return "\n".join(str(part["text"]) for part in parts) or output
+        return "\n".join(str(part["text"]) for part in parts if part["type"] == "text") or output
     except (ValueError, LookupError, TypeError):
         return output

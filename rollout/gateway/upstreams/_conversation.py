@@ -228,11 +228,14 @@ def _command(arguments: JsonObject) -> str:
 
 
 def _reply(output: str) -> ToolReply:
-    """The JSON body that a harness handed on, alone or as a line between its own."""
-    for text in (output, *reversed(output.splitlines())):
+    """The JSON body that a harness handed on: alone, as a line between its own, or at the start of one."""
+    lines = output.splitlines()
+    for text in (output, *reversed(lines)):
         if (body := _json(text)) is not None or text.strip() == "null":
             return ToolReply(body=body)
-    return ToolReply(body=Unreadable(output))
+    opened = (_opening(line) for line in lines if line.startswith("{"))
+    body = next((body for body in opened if body is not None), Unreadable(output))
+    return ToolReply(body=body)
 
 
 def _curl_reply(output: str) -> ToolReply:
@@ -243,6 +246,14 @@ def _curl_reply(output: str) -> ToolReply:
         if STATUS.fullmatch(status.strip()) and (known is not None or body.strip() == "null"):
             return ToolReply(status=int(status), body=known)
     return ToolReply(body=Unreadable(output))
+
+
+def _opening(line: str) -> Any:
+    """The object that a line begins with: Kimi Code writes on after it where there is a picture."""
+    try:
+        return json.JSONDecoder().raw_decode(line)[0]
+    except ValueError:
+        return None
 
 
 def _json(text: str) -> Any:
