@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["image_score", "status", "success_word", "thoughts"]
+__all__ = ["coverage", "image_score", "status", "success_word", "thoughts"]
 
 SUCCESS = r"success(?:ful)?"
 FAILURE = r"(?:not[\s_-]+success(?:ful)?|unsuccessful|failure|failed|fail)"
@@ -23,6 +23,13 @@ STATUS_AT_END = re.compile(rf"{STATUS}\W*$", re.IGNORECASE)
 
 WORD = re.compile(r"\bNOT[\s*_\"'`-]+SUCCESS\b|\bFAILURE\b|\bSUCCESS\b")
 DENIED = re.compile(r"(?:\bnot|n't|n’t|\bcannot|\bnever|\bno)\b[^.;:!?]{0,60}$", re.IGNORECASE)
+
+COVERAGE = re.compile(
+    r"^\W*(?:\d+\W+)?coverage\W*[:=：]\W*"
+    r"(?:(?P<none>not|un|none)|(?P<part>part)|(?P<full>(?:fully\s+)?covered\b))"
+    r"(?![^,\n]*,\s*(?:partly|or))",
+    re.IGNORECASE,
+)
 
 SCORE = re.compile(
     r"\bscore\b\W*(?:1\s*(?:-|–|to)\s*5\W+)?([1-5])(?!\w|[.,]\d|\s*(?:-|–|to)\s*\d)", re.IGNORECASE
@@ -67,6 +74,15 @@ def image_score(reply: str) -> tuple[int, str]:
         raise ValueError(f"no score from 1 to 5 in the reply {_end(reply)}")
     before = text[: found[-1].start()]
     return int(found[-1][1]), _paragraph(REASONING.split(before, maxsplit=1)[-1])
+
+
+def coverage(reply: str) -> float:
+    """1 for covered, 0.5 for partly covered, 0 for not covered, by the last `Coverage:` line."""
+    lines = _spoken(reply).splitlines()
+    found = [match for line in lines if (match := COVERAGE.search(line))]
+    if not found:
+        raise ValueError(f"no line `Coverage: covered`, partly or not, in the reply {_end(reply)}")
+    return {"none": 0.0, "part": 0.5, "full": 1.0}[str(found[-1].lastgroup)]
 
 
 def thoughts(reply: str) -> str:

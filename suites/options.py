@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 
+from judges.options import add_judge_arguments
 from rollout.errors import UsageError
 from rollout.plugins import available
 from rollout.suite import Suite
@@ -47,6 +48,7 @@ class Options:
     judge: str
     judge_base_url: str
     judge_cache: Path | None
+    judge_temperature: float | None
     data: Path | None
     out: Path | None
     resume: bool
@@ -178,23 +180,6 @@ def _how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress display")
-
-
-def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
-    """Who judges, for all that grades."""
-    group.add_argument("--judge", default="", metavar="SPEC", help="judge model, e.g. openai:NAME")
-    group.add_argument(
-        "--judge-base-url",
-        default="",
-        metavar="URL",
-        help="address of its server (default: --base-url)",
-    )
-    group.add_argument(
-        "--judge-cache",
-        type=Path,
-        metavar="DIR",
-        help="where the judge's replies are kept, for several runs to share (default: the run's folder)",
-    )
 
 
 def positive(kind: type[int] | type[float]) -> type[int] | type[float]:

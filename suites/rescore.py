@@ -18,6 +18,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from judges.options import open_judge
 from rollout.episode import grade_again
 from rollout.errors import UsageError
 from rollout.judge import Judge
@@ -28,7 +29,6 @@ from rollout.types import Episode, JsonObject, Outcome, Record, Task
 from suites.options import Parser, add_judge_arguments, positive
 from suites.progress import STYLES
 from suites.result import print_result, summarise_run
-from suites.setup import open_judge
 
 __all__ = ["rescore"]
 
@@ -54,9 +54,12 @@ async def rescore(suite: Suite, argv: Sequence[str], screen: Console) -> int:
     tasks = {task.id: task for task in suite.tasks(chosen.data)}
     spec, address = chosen.judge, chosen.judge_base_url
     if not spec:
+        chosen.judge_temperature = manifest.judge.get("temperature", chosen.judge_temperature)
         spec, address = manifest.judge.get("spec", ""), manifest.judge.get("base_url", "")
     cache = chosen.judge_cache or folder
-    async with open_judge(spec, address, cache, check=bool(chosen.judge)) as judge:
+    async with open_judge(
+        spec, address, cache, temperature=chosen.judge_temperature, check=bool(chosen.judge)
+    ) as judge:
         before, after = await _grade(suite, tasks, folder, judge, chosen.concurrency)
         header = Header(
             rescored=time.strftime("%Y-%m-%dT%H:%M:%S"),

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from judges.cache import JudgeCache
-from judges.llm import LLMJudge
+from judges.options import open_judge
 from rollout import sandboxes
 from rollout.environment import Environment
 from rollout.episode import Setup
@@ -17,35 +16,44 @@ from rollout.errors import UsageError
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import Upstream
 from rollout.harness import Harness
-from rollout.judge import Judge
 from rollout.plugins import load
 from rollout.suite import Suite
 from rollout.types import Task, ToolSurface
 from suites.options import Options
 
-__all__ = ["fitted", "make_harness", "make_upstream", "open_judge", "open_setup", "unjudged"]
+__all__ = ["fitted", "make_harness", "make_upstream", "open_setup", "unjudged"]
 
-JUDGE_CACHE = "judge_cache.jsonl"
 NEEDS_JUDGE = "needs a judge (--judge openai:NAME)"
 
 
 @asynccontextmanager
 async def open_setup(
-    suite: Suite, options: Options, folder: Path | None = None
+    suite: Suite,
+    options: Options,
+    folder: Path | None = None,
+    *,
+    policy: Upstream | None = None,
 ) -> AsyncIterator[Setup]:
     """Everything that the episodes of a run share. Raises UsageError for what can't work.
 
-    `folder` is the run's: where its judge's replies are kept, if nowhere else is asked for.
+    `folder` is the run's: where its judge's replies are kept, if nowhere else is asked for. `policy`
+    answers the model calls in place of the upstream that `options` name; whoever made it closes it.
     """
     environment = suite.environment()
     harness = make_harness(options.harness, options.harness_program)
     surface = _surface(options, harness, environment)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(environment.close)
-        upstream = make_upstream(options.model, options.base_url)
-        stack.push_async_callback(upstream.close)
+        upstream = policy or make_upstream(options.model, options.base_url)
+        if policy is None:
+            stack.push_async_callback(upstream.close)
         address = options.judge_base_url or options.base_url
-        opened = open_judge(options.judge, address, options.judge_cache or folder)
+        opened = open_judge(
+            options.judge,
+            address,
+            options.judge_cache or folder,
+            temperature=options.judge_temperature,
+        )
         judge = await stack.enter_async_context(opened)
         await harness.prepare()
         provider = await sandboxes.choose(options.sandbox)
@@ -63,26 +71,6 @@ async def open_setup(
             judge=judge,
             timeout=options.timeout,
         )
-
-
-@asynccontextmanager
-async def open_judge(
-    spec: str, base_url: str, cache: Path | None, *, check: bool = True
-) -> AsyncIterator[Judge | None]:
-    """The judge of a spec, None for an empty one; replies are kept in the folder `cache`.
-
-    Raises UsageError when it can't be reached, unless its old replies may do (`check`).
-    """
-    if not spec:
-        yield None
-        return
-    upstream = make_upstream(spec, base_url)
-    try:
-        if check:
-            await upstream.check()
-        yield LLMJudge(upstream, JudgeCache(cache / JUDGE_CACHE) if cache else None)
-    finally:
-        await upstream.close()
 
 
 def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
