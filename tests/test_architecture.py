@@ -15,7 +15,7 @@ ALLOWED = {
     "harness_wrappers": {"rollout", "harness_wrappers"},
     "judges": {"rollout", "judges"},
     "suites": {"rollout", "environments", "harness_wrappers", "judges", "suites"},
-    "train": {"rollout", "train"},
+    "train": {"rollout", "suites", "train"},
     "reports": {"rollout", "suites", "reports"},
 }
 
