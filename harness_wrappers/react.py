@@ -19,12 +19,9 @@ replies to it, the reply is a user message and the loop goes on.
 from __future__ import annotations
 
 import asyncio
-import functools
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import httpx2
 import msgspec
@@ -34,9 +31,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ContentBlock
 
+from harness_wrappers._chat import certificates, client, complete
 from rollout.errors import HarnessError
 from rollout.gateway.dialects.history import History, text_part
-from rollout.harness import Endpoint, Finish, Harness, Job
+from rollout.harness import Finish, Harness, Job
 from rollout.jsontext import read_json
 from rollout.pictures import data_url
 from rollout.sandbox import Sandbox
@@ -98,8 +96,8 @@ class React(Harness):
     converses = True
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
-        async with _tools(job, sandbox) as tools, _client(job.endpoint) as client:
-            return await _loop(job, client, tools)
+        async with _tools(job, sandbox) as tools, client(job.endpoint) as model:
+            return await _loop(job, model, tools)
 
     def has_shell(self, surface: ToolSurface) -> bool:
         return surface == "skill"
@@ -108,7 +106,7 @@ class React(Harness):
         return {"prompt": PROMPT + ALONE, "max_turns": MAX_TURNS, "output_limit": OUTPUT_LIMIT}
 
 
-async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
+async def _loop(job: Job, model: openai.AsyncOpenAI, tools: _Tools) -> Finish:
     messages: list[JsonObject] = [
         {"role": "system", "content": _instructions(job, tools)},
         {"role": "user", "content": job.prompt},
@@ -119,7 +117,7 @@ async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
     limit = job.max_turns or MAX_TURNS
     for _ in range(limit):
         try:
-            choice = await _complete(client, body)
+            choice = await complete(model, body)
         except openai.BadRequestError as error:
             return Finish(failed=f"the model call was refused: {error}")
         message = choice["message"]
@@ -138,13 +136,6 @@ async def _loop(job: Job, client: openai.AsyncOpenAI, tools: _Tools) -> Finish:
 
 def _instructions(job: Job, tools: _Tools) -> str:
     return PROMPT + ("" if job.reply else ALONE) + tools.instructions
-
-
-async def _complete(client: openai.AsyncOpenAI, body: JsonObject) -> JsonObject:
-    """One model call. Asked for as plain JSON: the client's typed models cost three times the CPU."""
-    reply: Any = await client.post("/chat/completions", cast_to=object, body=body)
-    choice: JsonObject = reply["choices"][0]
-    return choice
 
 
 async def _answers(calls: list[JsonObject], tools: _Tools) -> list[JsonObject]:
@@ -199,7 +190,7 @@ async def _native(job: Job) -> AsyncIterator[_Tools]:
 
 @asynccontextmanager
 async def _mcp(job: Job) -> AsyncIterator[_Tools]:
-    http = httpx2.AsyncClient(verify=_certificates(), trust_env=False, timeout=None)
+    http = httpx2.AsyncClient(verify=certificates(), trust_env=False, timeout=None)
     transport = streamable_http_client(
         job.endpoint.mcp_url, http_client=http, terminate_on_close=False
     )
@@ -263,24 +254,6 @@ async def _skill(job: Job, sandbox: Sandbox) -> AsyncIterator[_Tools]:
 
     listed = "".join(f"- {_described(text)} (file: {path})\n" for path, text in paths.items())
     yield _Tools([BASH], call, SKILLS + listed if listed else "")
-
-
-def _client(endpoint: Endpoint) -> openai.AsyncOpenAI:
-    """A client for one episode. The gateway retries, and decides how long a call may take."""
-    http = openai.DefaultAsyncHttpxClient(verify=_certificates(), trust_env=False)
-    return openai.AsyncOpenAI(
-        base_url=endpoint.model_url,
-        api_key=endpoint.key,
-        max_retries=0,
-        timeout=None,
-        http_client=http,
-    )
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """Loaded once: it takes 20 ms, which is more than an episode of five calls needs otherwise."""
-    return ssl.create_default_context()
 
 
 def _described(skill: str) -> str:

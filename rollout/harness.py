@@ -16,7 +16,15 @@ from rollout.errors import HarnessError
 from rollout.plugins import unknown
 from rollout.programs import SCRIPTS, Found, Program
 from rollout.sandbox import ExecResult, Sandbox
-from rollout.types import CallKind, DialectName, JsonObject, ToolReply, ToolSpec, ToolSurface
+from rollout.types import (
+    CallKind,
+    DialectName,
+    JsonObject,
+    Task,
+    ToolReply,
+    ToolSpec,
+    ToolSurface,
+)
 
 __all__ = ["Endpoint", "Finish", "Harness", "Job", "Launch"]
 
@@ -179,6 +187,10 @@ class Harness(ABC):
     def launch_again(self, job: Job, text: str, sandbox: Sandbox) -> Launch:
         """The command that goes on with the same conversation, `text` being the user's reply."""
         raise HarnessError(f"{type(self).__name__} can't go on with a conversation")
+
+    def unfit(self, task: Task) -> str:
+        """Why it can't work on the task, whatever the model; empty when it can."""
+        return ""
 
     def has_shell(self, surface: ToolSurface) -> bool:
         """Whether its agent can run commands and change files in the workspace."""

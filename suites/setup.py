@@ -74,12 +74,22 @@ async def open_setup(
 
 
 def fitted(suite: Suite, tasks: Sequence[Task], setup: Setup) -> list[Task]:
-    """The tasks, those that can't run under this setup marked with the reason."""
+    """The tasks, those that can't run under this setup marked with the reason.
+
+    Raises UsageError for a harness that none of them is for.
+    """
+    beyond = [setup.harness.unfit(task) for task in tasks]
+    if tasks and all(beyond):
+        raise UsageError(f"--harness: {beyond[0]}")
     fit = [
         msgspec.structs.replace(
-            task, skip=task.skip or suite.unfit(task, setup) or setup.gateway.upstream.unfit(task)
+            task,
+            skip=task.skip
+            or unfit
+            or suite.unfit(task, setup)
+            or setup.gateway.upstream.unfit(task),
         )
-        for task in tasks
+        for task, unfit in zip(tasks, beyond, strict=True)
     ]
     return fit if setup.judge else unjudged(fit)
 

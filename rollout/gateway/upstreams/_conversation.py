@@ -228,7 +228,7 @@ def _command(arguments: JsonObject) -> str:
 
 
 def _reply(output: str) -> ToolReply:
-    """The JSON body that a harness handed on: alone, as a line between its own, or at the start of one."""
+    """The JSON body that a harness handed on: alone, as a line, or at the start of one."""
     lines = output.splitlines()
     for text in (output, *reversed(lines)):
         if (body := _json(text)) is not None or text.strip() == "null":

@@ -14,7 +14,17 @@ from typing import Any
 
 from rollout.types import JsonObject, Solution, Step, ToolReply
 
-__all__ = ["History", "Place", "Targets", "failed", "next_action", "play", "resolve", "step_at"]
+__all__ = [
+    "History",
+    "Locate",
+    "Place",
+    "Targets",
+    "failed",
+    "next_action",
+    "play",
+    "resolve",
+    "step_at",
+]
 
 Locate = Callable[[str], Awaitable[JsonObject]]
 """`World.locate`."""

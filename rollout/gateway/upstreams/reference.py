@@ -4,7 +4,7 @@ It acts as a model would: it sees the conversation and the functions on offer, a
 call or with the final message. What it has done so far it reads off its own earlier calls. Where no
 function is a task's tool it uses the shell: it reads the SKILL.md that covers the tool, and sends the
 command written there. A reply that the harness cut short is not asked for again (calls have effects);
-the final message then says so.
+the final message then says so. To the harness `molmoweb`, which offers no functions, it writes actions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from rollout.errors import UsageError
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream, estimated_tokens
-from rollout.gateway.upstreams import _catalog
+from rollout.gateway.upstreams import _catalog, _molmoweb
 from rollout.gateway.upstreams._conversation import Conversation, Unreadable
 from rollout.gateway.upstreams._script import Targets, next_action
 from rollout.types import JsonObject, Solution, Step, Task, Usage
@@ -70,6 +70,8 @@ class Reference(Upstream):
 
 async def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
     """The next tool call, or the final message."""
+    if prompt := _molmoweb.recognised(request.body):
+        return await _molmoweb.act(solution, prompt, request.locate)
     names = {tool.name for tool in request.task.tools} | {step.call for step in solution.steps}
     conversation = Conversation(request.body, sorted(names))
     history = conversation.history()
