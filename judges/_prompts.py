@@ -65,6 +65,15 @@ class SourceFile:
             self._check(where, text, set(fields))
         return found
 
+    def message_text(self, function: str) -> str:
+        """The text that a function itself puts into a chat message: `{"type": "text", "text": "..."}`."""
+        for node in ast.walk(self._function(function)):
+            if isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if _is(key, "text") and isinstance(value, ast.Constant):
+                        return str(value.value)
+        raise self._unexpected(f"puts no text into a message in {function}")
+
     def _function(self, name: str) -> Function:
         for node in self._tree.body:
             if isinstance(node, Function) and node.name == name:
@@ -84,6 +93,10 @@ class SourceFile:
             f"--judge-prompts: {self._path} {what}; "
             f"use a release of {self._repository} that has it, or leave the option out"
         )
+
+
+def _is(node: ast.expr | None, text: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == text
 
 
 def fingerprint(name: str, prompts: object, source: SourceFile | None) -> JsonObject:

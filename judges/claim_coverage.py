@@ -54,10 +54,13 @@ class ClaimCoverage(Protocol):
             raise JudgeError("claim_coverage: the task names no claims")
         covered = await together(self._covered(evidence, c, judge) for c in evidence.rubric)
         share = math.fsum(value for value, _ in covered) / len(covered)
-        claims = {c: value for c, (value, _) in zip(evidence.rubric, covered, strict=True)}
+        claims = [
+            {"claim": claim, "coverage": value}
+            for claim, (value, _) in zip(evidence.rubric, covered, strict=True)
+        ]
         return Verdict(
             score=reached(share, self._threshold),
-            reasoning="\n".join(f"{value:g}: {claim}" for claim, value in claims.items()),
+            reasoning="\n".join(f"{each['coverage']:g}: {each['claim']}" for each in claims),
             raw="\n\n".join(reply for _, reply in covered),
             details={"claims": claims, "coverage": share},
         )

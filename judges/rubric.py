@@ -72,7 +72,14 @@ class Rubric(Protocol):
             score=score,
             reasoning="\n".join(f"{each.score:g}: {each.reasoning}" for each in graded),
             raw="\n\n".join(each.raw for each in graded),
-            details={"points": dict(zip(points, scores, strict=True)), "mean": mean, "all": met},
+            details={
+                "points": [
+                    {"point": point, "score": each.score, "reasoning": each.reasoning}
+                    for point, each in zip(points, graded, strict=True)
+                ],
+                "mean": mean,
+                "all": met,
+            },
         )
 
     def fingerprint(self) -> JsonObject:

@@ -43,7 +43,7 @@ Answer in two lines:
 Thoughts: <your reasoning>
 Status: "success" or "failure\"""",
     request="Task: <task>\n\nThe agent's answer: <answer>\n\nScreenshots at the end: <num>",
-    closing="Your verdict:",
+    closing="",
 )
 
 REPOSITORY = "github.com/MinorJerry/WebVoyager"
@@ -78,7 +78,7 @@ def _official(source: SourceFile) -> Prompts:
     return Prompts(
         system=source.texts("SYSTEM_PROMPT")[0],
         request=source.texts("USER_PROMPT")[0],
-        closing="Your verdict:\n",
+        closing=source.message_text("auto_eval_by_gpt4v"),
     )
 
 
