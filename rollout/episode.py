@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,6 +50,9 @@ __all__ = ["Setup", "Verdict", "grade_again", "grade_trace", "run_episode"]
 FRUITLESS_SHARE = 0.5
 """A timeout is the infrastructure's when more than this share of the limit was fruitless waiting."""
 
+SHORTEST_WAIT = 0.05
+"""Seconds after which a clock that is about to run out is looked at again: it may stand still."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -64,6 +67,9 @@ class Setup:
     timeout: float | None = None
     """Overrides each task's own wall-clock limit, seconds."""
     limits: Limits = field(default_factory=Limits)
+    paused: Callable[[], float] = lambda: 0.0
+    """Seconds for which the run was held so far, by a trainer that replaces weights for instance: no
+    attempt's clock runs meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +286,7 @@ async def _work(setup: Setup, task: Task, world: World, sandbox: Sandbox, ending
     harness = asyncio.create_task(setup.harness.run(job, sandbox))
     try:
         ends: set[asyncio.Future[Any]] = {harness, session.stop}
-        await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(ends, limit, setup.paused)
         if harness.done():
             with boundary(HarnessError, "running the harness"):
                 ending.finish = _attributed(harness.result(), session)
@@ -289,6 +295,18 @@ async def _work(setup: Setup, task: Task, world: World, sandbox: Sandbox, ending
     finally:
         harness.cancel()
         await asyncio.wait({harness})
+
+
+async def _first_of(
+    ends: Collection[asyncio.Future[Any]], limit: float, paused: Callable[[], float]
+) -> None:
+    """Wait for one of them, `limit` seconds at most; pauses don't count."""
+    end = time.monotonic() - paused() + limit
+    while (left := end - time.monotonic() + paused()) > 0:
+        patience = max(left, SHORTEST_WAIT)
+        done, _ = await asyncio.wait(ends, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return
 
 
 def _attributed(finish: Finish, session: Session) -> Finish:

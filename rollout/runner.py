@@ -59,6 +59,8 @@ class Runner:
     """Infrastructure errors in a row, over all attempts, after which the run is stopped."""
     seed: int = 0
     observer: Observer = field(default_factory=Observer)
+    slots: asyncio.Semaphore | None = None
+    """Shared with other runners, in place of `concurrency`."""
     _errors_in_a_row: int = field(default=0, init=False)
 
     async def groups(
@@ -74,7 +76,7 @@ class Runner:
         under way are abandoned and the group is yielded as it is. Attempts that the store already
         holds are not run again. Raises RunnerStopped when the infrastructure is gone.
         """
-        slots = asyncio.Semaphore(self.concurrency)
+        slots = self.slots or asyncio.Semaphore(self.concurrency)
         stored = self.store.latest() if self.store else {}
         source = iter(tasks)
         pending: set[asyncio.Task[Group]] = set()

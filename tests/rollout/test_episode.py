@@ -284,6 +284,26 @@ async def test_time_that_the_policy_used_up_is_a_failure_and_keeps_its_grade() -
     assert episode.grade.passed
 
 
+async def test_no_clock_runs_while_the_run_is_held() -> None:
+    asked: list[float] = []
+    released = asyncio.Event()
+
+    def paused() -> float:
+        asked.append(len(asked) * 0.3)
+        if len(asked) == 5:
+            released.set()
+        return asked[-1]
+
+    async def wait(job: Job) -> str:
+        answer = await save_note(job)
+        await released.wait()
+        return answer
+
+    async with setup(wait, timeout=0.1, paused=paused) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.timed_out) == (Outcome.PASSED, 0.0)
+
+
 async def test_time_that_a_silent_server_used_up_is_an_infrastructure_error() -> None:
     async with setup(upstream=Fake(hang=True), timeout=0.2) as ready:
         episode, _ = await run_episode(ready, note_task(), 0)

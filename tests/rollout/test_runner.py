@@ -41,6 +41,27 @@ async def test_groups_hold_n_attempts_each_in_order() -> None:
         assert all(episode.outcome is Outcome.PASSED for episode in group.episodes)
 
 
+async def test_runners_can_share_their_slots() -> None:
+    under_way, most = 0, 0
+
+    async def act(job: Job) -> str:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        answer = await save_note(job)
+        under_way -= 1
+        return answer
+
+    async def drain(runner: Runner) -> int:
+        return len([group async for group in runner.groups([note_task()], 2)])
+
+    async with setup(act) as ready:
+        slots = asyncio.Semaphore(1)
+        runners = [Runner(ready, concurrency=4, slots=slots) for _ in range(2)]
+        assert await asyncio.gather(*map(drain, runners)) == [1, 1]
+    assert most == 1
+
+
 async def test_concurrency_is_bounded_and_used() -> None:
     under_way, most, gate = 0, 0, asyncio.Event()
 
