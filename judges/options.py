@@ -36,7 +36,7 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
         "--judge-base-url",
         default="",
         metavar="URL",
-        help="address of its server (default: --base-url)",
+        help="address of its server (default: --base-url, else OpenAI's)",
     )
     group.add_argument(
         "--judge-cache",

@@ -20,11 +20,11 @@ from rollout.types import JsonObject, Record
 __all__ = ["Report", "print_report"]
 
 MEANING = {
-    "agreement": "judge and verifier say the same",
+    "agreement": "the same verdict",
     "kappa": "agreement beyond chance",
-    "false_success": "of failed attempts, the judge passes",
-    "false_failure": "of successful attempts, the judge fails",
-    "bias": "the judge's success rate minus the true one",
+    "false_success": "failures that it passes",
+    "false_failure": "successes that it fails",
+    "bias": "its success rate - the true one",
 }
 
 
