@@ -24,7 +24,7 @@ from train.lossy import Render, from_pretrained
 from train.messages import canonical
 from train.rows import RlRow, rl_rows
 from train.samples import Calls, Report, Rules, build_samples
-from train.sft import SftReport, SftRow, sft_rows
+from train.sft_rows import SftReport, SftRow, sft_rows
 from train.verify import Verified, verify_rl, verify_sft
 
 __all__ = ["export_rl", "export_sft", "main"]

@@ -241,9 +241,11 @@ class LocalEngine:
 def load_model(path: str) -> tuple[Any, Any]:
     """A causal language model and its tokenizer. Raises UsageError where the folder holds none."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
     if not (Path(path) / "config.json").is_file():
         raise UsageError(f"--model {path}: no config.json there; name the folder of a checkpoint")
+    logging.disable_progress_bar()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)

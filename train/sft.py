@@ -1,296 +1,263 @@
-"""Episodes as conversations for supervised fine-tuning: one row per branch.
+"""Distil a teacher: `python -m train.sft --suite S --harness H --teacher T --model PATH --out DIR`.
 
-Branches are told apart by what was said, not by token ids, so any model's episodes will do, and a harness
-that sends its history back without the old reasoning has one long row and not one per turn. Each reply of
-the model is listed as trained in one row only; other assistant messages are context.
-
-Rows have one shape, because Parquet and `datasets` fill what differs with nulls, which templates would
-render: tools and arguments are JSON texts, content is text, and images stand as `<image>` in it.
-`template_of` turns a row into what a chat template takes.
+The teacher attempts each task through the harness, what passed is kept, and the model learns to say what
+the teacher said: its replies token for token under the model's own chat template, end of turn included,
+and nothing else. `--show-mask` prints an episode with the trained tokens marked, and trains nothing.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+import argparse
+import asyncio
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
+from rich.console import Console
+from rich.text import Text
 
-from rollout.gateway.dialects import DIALECTS
-from rollout.pictures import inlined
-from rollout.transcript import UNREADABLE
-from rollout.types import Call, DialectName, Episode, Image, JsonObject, Record, Trace
-from train.messages import canonical, conversation, for_template, image_urls
-from train.samples import Calls, left_out
-from train.tree import Turn, forest
+from rollout.errors import RolloutError, UsageError
+from rollout.gateway.upstream import Upstream
+from rollout.types import Call, Episode, Outcome, Record, Trace
+from suites.options import Parser, positive
+from train.lossy import Render
+from train.messages import for_template
+from train.mix import Entrant, parse_mix
+from train.runs import Attempts, Source, attempts
+from train.samples import Rules, Sample, build_samples
 
-__all__ = ["IMAGE", "SftReport", "SftRow", "plain", "sft_rows", "template_of"]
+__all__ = ["SftRules", "distil", "main", "masked", "render_with", "taught", "train_on"]
 
-IMAGE = "<image>"
+FAILED, USAGE = 1, 2
+"""Exit codes beside 0."""
 
-_FIELD: dict[DialectName, tuple[str, str]] = {
-    "chat": ("messages", ""),
-    "messages": ("messages", "system"),
-    "responses": ("input", "instructions"),
-}
-"""Where a request has its history, and its system prompt if that stands apart."""
-
-
-class SftRow(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One conversation."""
-
-    episode_id: str
-    task_id: str
-    attempt: int
-    branch: int
-    kind: str
-    agent: str
-    reward: float | None
-    messages: list[JsonObject]
-    """Of role, content, reasoning_content, tool_calls, tool_call_id; null where there is none."""
-    tools: str
-    """JSON list, as chat-completions has it."""
-    trained: list[int]
-    """Positions of the messages that this episode's policy said and that no other row trains."""
-    images: list[str]
-    """URLs, one for each `<image>` in order; recorded ones hold the picture."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that it takes, roughly."""
-        texts = sum(len(message["content"]) for message in self.messages)
-        return texts + len(self.tools) + sum(map(len, self.images)) + 500 * len(self.messages)
+MICRO_TOKENS = 4096
 
 
-class SftReport(msgspec.Struct):
-    """Counts of calls and rows."""
+class SftRules(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """How long, and how fast."""
 
-    calls: int = 0
-    refused: int = 0
-    unreadable: int = 0
-    """Requests, replies or attachments that chat messages can't hold."""
-    silent: int = 0
-    """Replies that say nothing and call nothing."""
-    retries: int = 0
-    by_policy: int = 0
-    unplaced: int = 0
-    """Replies that the next requests no longer show as they were: context, not trained."""
-    rows: int = 0
-
-    def add(self, other: SftReport) -> None:
-        """Count another report's episodes too."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    epochs: float = 2.0
+    batch: int = 32
+    """Rows an update."""
+    learning_rate: float = 1e-5
+    warmup: int = 20
+    """Updates in which the learning rate rises; afterwards it falls to a tenth, in a straight line."""
+    weight_decay: float = 0.01
+    max_norm: float = 1.0
+    seed: int = 0
 
 
-def sft_rows(
-    episode: Episode, trace: Trace, calls: Calls = "all"
-) -> tuple[list[SftRow], SftReport]:
-    """The episode's conversations, and what became of each call."""
-    report = SftReport(calls=len(trace.calls))
-    reader = _Reader()
-    kept: list[Call] = []
-    turns: list[Turn] = []
-    for call in trace.calls:
-        if call.status != 200:
-            report.refused += 1
-        elif left_out(call.kind, calls):
-            report.by_policy += 1
-        elif (turn := _turn(call, reader, report)) is not None:
-            kept.append(call)
-            turns.append(turn)
-    tree = forest(turns)
-    report.retries = len(tree.twins)
-    chains = sorted(tree.chains, key=lambda chain: kept[chain[0]].index)
-    if calls == "longest" and chains:
-        longest = max(chains, key=lambda chain: len(turns[chain[-1]].whole))
-        report.by_policy += sum(len(chain) for chain in chains if chain is not longest)
-        chains = [longest]
-    rows: list[SftRow] = []
-    for chain in chains:
-        try:
-            row = _row(episode, len(rows), [kept[i] for i in chain], trace.images)
-        except ValueError:
-            report.unreadable += len(chain)
-        else:
-            rows.append(row)
-            report.unplaced += len(chain) - len(row.trained)
-    report.rows = len(rows)
-    return rows, report
-
-
-def template_of(row: Mapping[str, Any]) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Messages and tools of a row that was read back, as chat templates take them."""
-    return for_template(row["messages"]), msgspec.json.decode(row["tools"])
-
-
-class _Request(msgspec.Struct):
-    """The parts of a request that make its history, unread."""
-
-    messages: list[msgspec.Raw] | None = None
-    input: msgspec.Raw = msgspec.Raw()
-    system: msgspec.Raw = msgspec.Raw()
-    instructions: msgspec.Raw = msgspec.Raw()
-
-
-class _Choice(msgspec.Struct):
-    message: msgspec.Raw
-
-
-class _Reply(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    content: msgspec.Raw = msgspec.Raw()
-    output: list[msgspec.Raw] | None = None
-
-
-Items: TypeAlias = Sequence[msgspec.Raw]
-
-
-class _Reader:
-    """Numbers what is said in an episode: the same number, the same words.
-
-    A history is sent again with every call: each of its items is read once, then known by its bytes.
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[bytes, int] = {}
-        self._known: dict[tuple[str, bytes], list[int]] = {}
-
-    def read(self, dialect: DialectName, items: Items, system: msgspec.Raw) -> list[int]:
-        """The numbers of a history's items. Raises one of UNREADABLE."""
-        field, head = _FIELD[dialect]
-        numbers: list[int] = []
-        if head and bytes(system):
-            numbers += self._item(dialect, head, system, {field: []})
-        for item in items:
-            numbers += self._item(dialect, field, item, {})
-        return numbers
-
-    def _item(
-        self, dialect: DialectName, field: str, raw: msgspec.Raw, rest: JsonObject
-    ) -> list[int]:
-        key = (field, bytes(raw))
-        if key not in self._known:
-            value = msgspec.json.decode(raw)
-            body = {field: value if rest else [value], **rest}
-            chat, _ = DIALECTS[dialect].to_chat(body)
-            said = [canonical(message, reasoning=False) for message in chat["messages"]]
-            self._known[key] = [
-                self._numbers.setdefault(one, len(self._numbers))
-                for one, message in zip(said, chat["messages"], strict=True)
-                if _says(message)
-            ]
-        return self._known[key]
-
-
-def _says(message: JsonObject) -> bool:
-    """Whether anything is left of a message without its reasoning."""
-    return bool(message.get("content") or message.get("tool_calls") or message.get("refusal"))
-
-
-def _turn(call: Call, reader: _Reader, report: SftReport) -> Turn | None:
+def main(argv: Sequence[str] | None = None) -> None:
+    """Distil from the command line; exits with 0, 1 or 2."""
     try:
-        request = msgspec.json.decode(call.request, type=_Request)
-        asked = reader.read(call.dialect, _items(request), request.system or request.instructions)
-        said = reader.read(call.dialect, _said(call), msgspec.Raw())
-    except UNREADABLE:
-        report.unreadable += 1
-        return None
-    if not said:
-        report.silent += 1
-        return None
-    lineage = (call.kind, call.agent)
-    return Turn(array("i", asked + said).tobytes(), len(asked) * 4, lineage)
+        _main(_parser().parse_args(argv))
+    except (RolloutError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
 
 
-def _items(request: _Request) -> Items:
-    if request.messages is not None:
-        return request.messages
-    if bytes(request.input).startswith(b'"'):
-        text = msgspec.json.decode(request.input)
-        return [msgspec.Raw(msgspec.json.encode({"role": "user", "content": text}))]
-    return msgspec.json.decode(request.input, type=list[msgspec.Raw])
+def _main(options: argparse.Namespace) -> None:
+    from train.local_engine import load_model
 
-
-def _said(call: Call) -> Items:
-    reply = msgspec.json.decode(call.reply, type=_Reply)
-    if reply.choices is not None:
-        return [reply.choices[0].message]
-    if reply.output is not None:
-        return reply.output
-    return [msgspec.Raw(b'{"role":"assistant","content":' + bytes(reply.content) + b"}")]
-
-
-def _row(
-    episode: Episode, branch: int, chain: Sequence[Call], pictures: Mapping[str, Image]
-) -> SftRow:
-    """The last call's conversation, with what was said before as it was said: reasoning included."""
-    told = conversation(chain[-1])
-    messages = list(told.messages)
-    trained = []
-    at = 0
-    for call in chain[:-1]:
-        said = _reply(call)
-        if (position := _find(said, messages, at)) is not None:
-            messages[position] = said
-            trained.append(position)
-            at = position + 1
-    trained.append(len(messages) - 1)
-    return SftRow(
-        episode_id=episode.id,
-        task_id=episode.task_id,
-        attempt=episode.attempt,
-        branch=branch,
-        kind=chain[0].kind,
-        agent=chain[0].agent,
-        reward=episode.grade.score if episode.grade else None,
-        messages=[plain(message) for message in messages],
-        tools=msgspec.json.encode(told.tools).decode(),
-        trained=trained,
-        images=[inlined(url, pictures) for message in messages for url in image_urls(message)],
+    model, tokenizer = load_model(options.model)
+    screen = Console(stderr=True)
+    episodes = asyncio.run(
+        distil(
+            options.suite,
+            parse_mix(options.harness, options.tools),
+            options.out / "teacher",
+            teacher=options.teacher,
+            base_url=options.base_url,
+            n=options.attempts,
+            concurrency=options.concurrency,
+        )
     )
+    rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
+    passed = sum(episode.outcome is Outcome.PASSED for episode, _ in episodes)
+    screen.print(f"{passed} of {len(episodes)} episodes passed: {len(rows)} rows")
+    if options.show_mask:
+        Console().print(masked(rows[0], tokenizer))
+        return
+    rules = SftRules(
+        epochs=options.epochs,
+        batch=options.batch,
+        learning_rate=options.learning_rate,
+        warmup=options.warmup,
+        seed=options.seed,
+    )
+    for update, loss in train_on(model, rows, rules):
+        if update % 10 == 0:
+            screen.print(f"update {update}: loss {loss:.4f}")
+    model.save_pretrained(options.out / "model")
+    tokenizer.save_pretrained(options.out / "model")
+    screen.print(f"in {options.out / 'model'}")
 
 
-def _reply(call: Call) -> JsonObject:
-    field, _ = _FIELD[call.dialect]
-    items = [msgspec.json.decode(item) for item in _said(call)]
-    chat, _ = DIALECTS[call.dialect].to_chat({field: items})
-    said: JsonObject = chat["messages"][-1]
-    return said
+async def distil(
+    suite: str,
+    entrants: Sequence[Entrant],
+    folder: Path,
+    *,
+    teacher: str = "reference",
+    base_url: str = "",
+    policy: Upstream | None = None,
+    n: int = 3,
+    concurrency: int = 16,
+) -> Attempts:
+    """n attempts of the teacher at each task in each harness; what `folder` has is not run again."""
+    shared = ["--model", teacher, *(("--base-url", base_url) if base_url else ())]
+    episodes: Attempts = []
+    for entrant in entrants:
+        source = Source.parse(suite, *entrant.arguments, *shared)
+        async with source.open(policy) as setup:
+            place = folder / entrant.name.replace("/", "-").replace(":", "-")
+            tasks = source.tasks(setup)
+            episodes += await attempts(setup, tasks, n, place, concurrency=concurrency, seed=0)
+    return episodes
 
 
-def _find(said: JsonObject, messages: Sequence[JsonObject], start: int) -> int | None:
-    """Where a history has what was said. It may come back without reasoning, and as other JSON."""
-    wanted = canonical(said, reasoning=False)
-    places = range(start, len(messages))
-    return next((i for i in places if canonical(messages[i], reasoning=False) == wanted), None)
+def taught(episodes: Attempts, render: Render, *, end: int) -> list[Sample]:
+    """Rows of the episodes that passed. Raises UsageError where none did."""
+    passed = [pair for pair in episodes if pair[0].outcome is Outcome.PASSED]
+    rows = [row for episode, trace in passed for row in _rows(episode, trace, render, end)]
+    if not rows:
+        raise UsageError(
+            f"the teacher passed none of its {len(episodes)} attempts: nothing to learn"
+        )
+    return rows
 
 
-def plain(message: JsonObject) -> JsonObject:
-    """A message in the shape that all rows have."""
-    return {
-        "role": message["role"],
-        "content": _text(message.get("content") or message.get("refusal")),
-        "reasoning_content": message.get("reasoning_content") or None,
-        "tool_calls": [_call(call) for call in message.get("tool_calls") or ()] or None,
-        "tool_call_id": message.get("tool_call_id"),
-    }
+def _rows(episode: Episode, trace: Trace, render: Render, end: int) -> Iterator[Sample]:
+    """As text: the teacher's token ids, where there are any, are of its own tokenizer."""
+    calls = tuple(map(_without_ids, trace.calls))
+    samples, _ = build_samples(
+        episode,
+        msgspec.structs.replace(trace, calls=calls),
+        Rules(logprobs=False),
+        tokenizer=render,
+    )
+    for sample in samples:
+        mask = sample.response_mask.copy()
+        for step in sample.steps:
+            _stop_at(mask[step.start : step.stop], sample.response_ids[step.start : step.stop], end)
+        yield msgspec.structs.replace(sample, response_mask=mask)
 
 
-def _text(content: Any) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    texts = []
-    for part in content:
-        kind = part.get("type")
-        if kind not in ("text", "image_url"):
-            raise ValueError(f"content of type {kind!r}")
-        texts.append(part["text"] if kind == "text" else IMAGE)
-    return "\n".join(texts)
+def _without_ids(call: Call) -> Call:
+    return msgspec.structs.replace(call, prompt_ids=b"", response_ids=b"", logprobs=b"")
 
 
-def _call(call: JsonObject) -> JsonObject:
-    function = call["function"]
-    told = {"name": function["name"], "arguments": function.get("arguments") or "{}"}
-    return {"id": call.get("id") or "", "type": "function", "function": told}
+def _stop_at(mask: Any, ids: Any, end: int) -> None:
+    """What a template puts behind the end of a turn is never sampled."""
+    ends = np.flatnonzero(ids == end)
+    if len(ends):
+        mask[ends[-1] + 1 :] = False
+
+
+def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tuple[int, float]]:
+    """Train; number and loss (nats a token) of each update, as it is made."""
+    import torch
+
+    from train.local_batch import collate, logprobs, micro_batches
+
+    optimizer = torch.optim.AdamW(
+        model.parameters(),
+        lr=rules.learning_rate,
+        weight_decay=rules.weight_decay,
+        betas=(0.9, 0.95),
+        foreach=False,
+    )
+    updates = max(1, round(rules.epochs * len(rows) / rules.batch))
+    for update in range(updates):
+        for group in optimizer.param_groups:
+            group["lr"] = rules.learning_rate * _pace(update, updates, rules.warmup)
+        batch = [rows[i] for i in _drawn(len(rows), rules.batch, update, rules.seed)]
+        tokens = sum(int(np.count_nonzero(row.response_mask)) for row in batch)
+        total = 0.0
+        for part in micro_batches(batch, MICRO_TOKENS):
+            told, _ = logprobs(model, collate([batch[i] for i in part], model.device))
+            loss = -told.sum() / tokens
+            loss.backward()
+            total += float(loss.detach())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), rules.max_norm)
+        optimizer.step()
+        optimizer.zero_grad()
+        yield update, total
+
+
+def _pace(update: int, updates: int, warmup: int) -> float:
+    rising = (update + 1) / max(1, warmup)
+    return min(1.0, rising) * (1 - 0.9 * update / updates)
+
+
+def _drawn(count: int, batch: int, update: int, seed: int) -> list[int]:
+    """Rows of an update: each once, shuffled, before any comes again."""
+    drawn = []
+    for place in range(update * batch, (update + 1) * batch):
+        epoch, position = divmod(place, count)
+        drawn.append(_shuffled(count, f"{seed}/{epoch}")[position])
+    return drawn
+
+
+def _shuffled(count: int, seed: str) -> list[int]:
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return order
+
+
+def masked(row: Sample, tokenizer: Any) -> Text:
+    """A row for people: what is trained in bold green, each token closed by a thin bar."""
+    text = Text(tokenizer.decode(row.prompt_ids.tolist()), style="dim")
+    for token, trained in zip(row.response_ids.tolist(), row.response_mask.tolist(), strict=True):
+        said = tokenizer.decode([token])
+        text.append(f"{said}\u2502" if trained else said, "bold green" if trained else "dim")
+    return text
+
+
+def render_with(tokenizer: Any) -> Render:
+    """A tokenizer's chat template as `train.lossy` takes it."""
+
+    def render(messages: Any, tools: Any, *, add_generation_prompt: bool) -> Sequence[int]:
+        ids: Sequence[int] = tokenizer.apply_chat_template(
+            for_template(messages),
+            tools=tools or None,
+            add_generation_prompt=add_generation_prompt,
+            return_dict=False,
+        )
+        return ids
+
+    return render
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="python -m train.sft", description="Distil a teacher into a model.")
+    parser.add_argument(
+        "--suite", required=True, metavar="SPEC", help='NAME, or "NAME --option ..."'
+    )
+    parser.add_argument("--harness", default="react", metavar="MIX", help="one, or several (react)")
+    parser.add_argument("--tools", default="", help="surface of harnesses that name none")
+    parser.add_argument(
+        "--teacher", default="reference", metavar="SPEC", help="reference | openai:NAME | vllm:PATH"
+    )
+    parser.add_argument("--base-url", default="", metavar="URL", help="of the teacher's server")
+    parser.add_argument("--model", required=True, metavar="PATH", help="who learns: a checkpoint")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--show-mask", action="store_true", help="print what would be trained")
+    count, number = positive(int), positive(float)
+    parser.add_argument("--attempts", type=count, default=3, metavar="N", help="a task (3)")
+    parser.add_argument("--concurrency", type=count, default=16, metavar="N", help="(16)")
+    parser.add_argument("--epochs", type=number, default=2.0, metavar="X", help="(2)")
+    parser.add_argument("--batch", type=count, default=32, metavar="N", help="rows (32)")
+    parser.add_argument("--learning-rate", type=number, default=1e-5, metavar="X", help="(1e-5)")
+    parser.add_argument("--warmup", type=int, default=20, metavar="N", help="updates (20)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

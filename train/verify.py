@@ -18,7 +18,7 @@ from rollout.store import EpisodeStore
 from rollout.types import Call, JsonObject
 from train.files import read_rows
 from train.messages import canonical, conversation
-from train.sft import IMAGE, plain
+from train.sft_rows import IMAGE, plain
 
 __all__ = ["Verified", "verify_rl", "verify_sft"]
 

@@ -17,7 +17,7 @@ from rollout.store import EpisodeStore
 from rollout.types import Episode, Grade, Outcome, Trace, Usage
 from train.export import main
 from train.files import read_rows
-from train.sft import template_of
+from train.sft_rows import template_of
 from train.verify import verify_rl
 
 Pairs = Iterable[tuple[Episode, Trace]]

@@ -8,7 +8,7 @@ from support.traces import episode, trace
 
 from rollout.gateway.dialects import DIALECTS
 from rollout.types import Call, DialectName, JsonObject
-from train.sft import SftRow, sft_rows, template_of
+from train.sft_rows import SftRow, sft_rows, template_of
 
 SYSTEM = "You are an agent."
 TOOL = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -1,0 +1,290 @@
+"""Train a policy with GRPO on any suite, in any harness: `python -m train.grpo --suite ... --model PATH`.
+
+    python -m train.grpo --suite claweval --harness react --model PATH --out runs/grpo
+    python -m train.grpo --suite "office_drills --split train --count 2000" --harness react,react/mcp \\
+        --eval "office_drills --count 50" --eval-every 10 --model PATH --out runs/mixed
+    python -m train.grpo ... --trainer verl --recipe claw --check
+
+What can be evaluated can be trained, with no other code. The local trainer holds the model in this
+process (torch and transformers, a CPU or one GPU); verl trains large ones on many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from rollout.errors import RolloutError, UsageError, usable
+from rollout.types import JsonObject
+from suites.options import Parser, positive
+from train.credit import CreditRules, Estimator
+from train.mix import Entrant, parse_mix
+from train.runs import Source
+
+if TYPE_CHECKING:
+    from train.local_trainer import Arena, GrpoRules, Watcher
+
+__all__ = ["arenas", "main", "train_locally"]
+
+SETTINGS = "settings.json"
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Train from the command line; exits with 0, 1 (the infrastructure is gone), 2 or 130."""
+    try:
+        options = _parser().parse_args(argv)
+        if options.trainer == "verl":
+            sys.exit(_verl(options))
+        _locally(options)
+    except (RolloutError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
+    except KeyboardInterrupt:
+        print("interrupted; the same command with --resume goes on", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _verl(options: argparse.Namespace) -> int:
+    from train import verl_launch
+
+    run = verl_launch.check if options.check else verl_launch.launch
+    return int(run(options) or 0)
+
+
+def _locally(options: argparse.Namespace) -> None:
+    from train.local_progress import progress
+    from train.local_trainer import GrpoRules
+
+    rules = GrpoRules(
+        batch=options.batch,
+        group=options.group,
+        learning_rate=options.learning_rate,
+        warmup=options.warmup,
+        epochs=options.epochs,
+        mini_batches=options.mini_batches,
+        clip_low=options.clip_low,
+        clip_high=options.clip_high,
+        kl=options.kl,
+        aggregation=options.aggregation,
+        temperature=options.temperature,
+        seed=options.seed,
+        credit=CreditRules(estimator=options.estimator),
+    )
+    entrants = parse_mix(options.harness, options.tools)
+    if options.check:
+        asyncio.run(_check(options, entrants))
+        return
+    with progress(options.steps, quiet=options.quiet) as watcher:
+        asyncio.run(
+            train_locally(
+                options.model,
+                options.out or Path("runs") / "grpo",
+                rules,
+                entrants,
+                suite=options.suite,
+                evaluation=options.eval,
+                steps=options.steps,
+                eval_every=options.eval_every,
+                concurrency=options.concurrency,
+                max_tokens=options.max_tokens,
+                sandbox=options.sandbox,
+                resume=options.resume,
+                watcher=watcher,
+            )
+        )
+
+
+async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> None:
+    """Open all that training would, with nobody to play."""
+    from train.local_engine import load_model
+
+    load_model(options.model)
+    opened = arenas(entrants, options.suite, options.eval, None, ["--sandbox", options.sandbox])
+    async with opened as found:
+        for arena in found:
+            print(f"{arena.entrant.name}: {len(arena.tasks)} tasks, {len(arena.held_out)} held out")
+
+
+async def train_locally(
+    model: str,
+    folder: Path,
+    rules: GrpoRules,
+    entrants: Sequence[Entrant],
+    *,
+    suite: str,
+    evaluation: str = "",
+    steps: int,
+    eval_every: int = 0,
+    concurrency: int = 32,
+    max_tokens: int = 1024,
+    sandbox: str = "auto",
+    resume: bool = False,
+    save_every: int = 1,
+    watcher: Watcher | None = None,
+) -> Path:
+    """Train a checkpoint, or go on with the training in `folder`; the last checkpoint.
+
+    Raises UsageError for what can't work, and where `folder` holds a training with other settings.
+    """
+    import torch
+
+    from train.local_checkpoint import Checkpoints, restore
+    from train.local_engine import LocalEngine, load_model
+    from train.local_trainer import Trainer, Watcher
+    from train.policy import PolicyUpstream
+
+    settings = {
+        "model": model,
+        "suite": suite,
+        "evaluation": evaluation,
+        "harnesses": [msgspec.to_builtins(one) for one in entrants],
+        "max_tokens": max_tokens,
+        **msgspec.to_builtins(rules),
+    }
+    _claim(folder, settings, resume)
+    checkpoint = Checkpoints(folder / "checkpoints").latest()
+    engine = LocalEngine(*load_model(str(checkpoint or model)), slots=concurrency)
+    optimizer = torch.optim.AdamW(
+        engine.model.parameters(),
+        lr=rules.learning_rate,
+        weight_decay=rules.weight_decay,
+        foreach=False,
+    )
+    if checkpoint is not None:
+        restore(optimizer, checkpoint)
+    policy = PolicyUpstream(
+        engine, engine.tokenizer, model="policy", context_window=engine.context_window
+    )
+    shared = ["--temperature", str(rules.temperature), "--max-tokens", str(max_tokens)]
+    shared += ["--sandbox", sandbox]
+    try:
+        async with arenas(entrants, suite, evaluation, policy, shared) as found:
+            trainer = Trainer(
+                engine,
+                optimizer,
+                rules,
+                folder,
+                step=int(checkpoint.name) if checkpoint else 0,
+                reference=load_model(model)[0] if rules.kl else None,
+                concurrency=concurrency,
+                watcher=watcher or Watcher(),
+                save_every=save_every,
+            )
+            await trainer.train(found, steps, eval_every=eval_every)
+    finally:
+        engine.close()
+    return trainer.checkpoints.latest() or Path(model)
+
+
+@asynccontextmanager
+async def arenas(
+    entrants: Sequence[Entrant], suite: str, evaluation: str, policy: Any, shared: Sequence[str]
+) -> AsyncIterator[list[Arena]]:
+    """Every harness with the tasks to train on and those that are held out. Raises UsageError."""
+    from train.local_trainer import Arena
+
+    async with AsyncExitStack() as stack:
+        found = []
+        for entrant in entrants:
+            source = Source.parse(suite, *entrant.arguments, *shared)
+            setup = await stack.enter_async_context(source.open(policy))
+            told = Source.parse(evaluation, *entrant.arguments, *shared) if evaluation else None
+            held_out = told.tasks(setup) if told else []
+            found.append(Arena(entrant, setup, source.tasks(setup), held_out))
+        yield found
+
+
+def _claim(folder: Path, settings: JsonObject, resume: bool) -> None:
+    """Write down what is trained how, or see that it is the same."""
+    path = folder / SETTINGS
+    if path.exists():
+        if not resume:
+            raise UsageError(f"{folder} holds a training: add --resume, or choose another --out")
+        old = msgspec.json.decode(path.read_bytes())
+        changed = [name for name in settings if old.get(name) != settings[name]]
+        if changed:
+            told = ", ".join(f"{name} was {old.get(name)!r}" for name in changed[:5])
+            raise UsageError(f"{folder}: can't be resumed with other settings: {told}")
+        return
+    with usable(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".tmp")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(settings), indent=2))
+        draft.replace(path)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="python -m train.grpo",
+        description="Train a policy with GRPO on any suite and harness.",
+    )
+    parser.add_argument(
+        "--suite", required=True, metavar="SPEC", help='NAME, or "NAME --option ..." of its own'
+    )
+    parser.add_argument("--model", required=True, metavar="PATH", help="the initial checkpoint")
+    parser.add_argument(
+        "--harness",
+        default="react",
+        metavar="MIX",
+        help="NAME[/TOOLS][:WEIGHT], several with commas (default: react)",
+    )
+    parser.add_argument("--tools", default="", help="surface of harnesses that name none")
+    parser.add_argument("--trainer", choices=["local", "verl"], default="local")
+    parser.add_argument("--check", action="store_true", help="check everything, train nothing")
+    parser.add_argument("--recipe", default="", metavar="NAME", help="verl: a run of the paper")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where training is kept (runs/grpo)"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on with the training in --out")
+    parser.add_argument("--eval", default="", metavar="SPEC", help="suite of held-out tasks")
+    parser.add_argument("--eval-every", type=int, default=0, metavar="N", help="steps (0: never)")
+    parser.add_argument("--quiet", action="store_true", help="no progress display")
+    _how(parser.add_argument_group("local trainer"))
+    return parser
+
+
+def _how(group: argparse._ArgumentGroup) -> None:
+    count, number = positive(int), positive(float)
+    group.add_argument("--steps", type=count, default=100, metavar="N", help="updates (100)")
+    group.add_argument("--batch", type=count, default=8, metavar="N", help="tasks a step (8)")
+    group.add_argument("--group", type=count, default=8, metavar="N", help="attempts a task (8)")
+    group.add_argument("--learning-rate", type=number, default=1e-6, metavar="X", help="(1e-6)")
+    group.add_argument("--warmup", type=int, default=0, metavar="N", help="steps (0)")
+    group.add_argument("--epochs", type=count, default=1, metavar="N", help="passes a step (1)")
+    group.add_argument(
+        "--mini-batches", type=count, default=1, metavar="N", help="updates a pass (1)"
+    )
+    group.add_argument("--clip-low", type=number, default=0.2, metavar="X", help="(0.2)")
+    group.add_argument("--clip-high", type=number, default=0.28, metavar="X", help="(0.28)")
+    group.add_argument("--kl", type=float, default=0.0, metavar="X", help="weight of KL (0)")
+    group.add_argument(
+        "--aggregation", choices=_aggregations(), default="episode-mean", help="of token losses"
+    )
+    group.add_argument("--estimator", choices=get_args(Estimator), default="grpo")
+    group.add_argument("--temperature", type=number, default=1.0, metavar="T", help="(1)")
+    group.add_argument(
+        "--max-tokens", type=count, default=1024, metavar="N", help="of one reply (1024)"
+    )
+    group.add_argument(
+        "--concurrency", type=count, default=32, metavar="N", help="episodes at once (32)"
+    )
+    group.add_argument("--sandbox", default="auto", metavar="KIND")
+    group.add_argument("--seed", type=int, default=0, metavar="N")
+
+
+def _aggregations() -> Sequence[str]:
+    """verl's and ours. Listed here because `train.local_loss` needs torch."""
+    return ("episode-mean", "token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,355 @@
+"""GRPO for models that fit into this process: rollouts, credit, update, checkpoint, in turns.
+
+One step: `batch` tasks are attempted `group` times each, by the weights of now, through the real harness,
+gateway and environment; the attempts become samples and credit as they do for any trainer
+(`train.samples`, `train.credit`); the weights are updated; a checkpoint is written.
+
+Everything random follows from the seed and the step (tasks, harnesses, worlds, every sampled token), and
+the episodes of a step are on the disk before they are trained on. So a run that was killed, at whatever
+moment, goes on from its last checkpoint with the episodes that it already has, as if nothing had been.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from rollout.episode import Setup
+from rollout.runner import Observer
+from rollout.statistics import mean, summarise
+from rollout.types import Episode, JsonObject, Record, Task, Trace
+from train.credit import CreditRules, assign
+from train.local_batch import collate, logprobs, micro_batches
+from train.local_checkpoint import Checkpoints, MetricsFile
+from train.local_engine import LocalEngine
+from train.local_loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
+from train.mix import Entrant, spread
+from train.rows import RlRow, rl_rows
+from train.runs import Attempts, attempts
+from train.samples import Report, Rules, build_samples
+
+__all__ = ["Arena", "GrpoRules", "Trainer", "Watcher"]
+
+MICRO_TOKENS = 4096
+"""Of one forward pass, with padding: little enough to stay near a CPU's caches."""
+
+
+class GrpoRules(Record, frozen=True, kw_only=True, omit_defaults=False):
+    """What decides where training leads. A resumed run must have the same."""
+
+    batch: int = 8
+    """Tasks a step."""
+    group: int = 8
+    """Attempts at each."""
+    learning_rate: float = 1e-6
+    warmup: int = 0
+    """Steps in which the learning rate rises to that."""
+    epochs: int = 1
+    """Passes over a step's episodes."""
+    mini_batches: int = 1
+    """Updates in one pass."""
+    clip_low: float = 0.2
+    clip_high: float = 0.28
+    kl: float = 0.0
+    """Weight of the divergence from the initial model (k3); 0 keeps no copy of it."""
+    aggregation: Aggregation = "episode-mean"
+    temperature: float = 1.0
+    max_norm: float = 1.0
+    """Of the gradient."""
+    weight_decay: float = 0.0
+    seed: int = 0
+    credit: CreditRules = CreditRules()
+    samples: Rules = Rules()
+
+
+class Watcher(Observer):
+    """Is told how training goes; does nothing by default."""
+
+    def stepped(self, step: int, values: JsonObject) -> None:
+        """A step was trained, and is in the metrics."""
+
+    def evaluated(self, step: int, values: JsonObject) -> None:
+        """Held-out tasks were attempted."""
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A harness with its tasks. All arenas have the same tasks, and one gateway each."""
+
+    entrant: Entrant
+    setup: Setup
+    tasks: Sequence[Task]
+    held_out: Sequence[Task] = ()
+
+
+class Played(NamedTuple):
+    """An episode, and where."""
+
+    entrant: Entrant
+    episode: Episode
+    trace: Trace
+
+
+@dataclass
+class Trainer:
+    """Holds the policy that is trained. `step` is how many updates it has behind it."""
+
+    engine: LocalEngine
+    optimizer: torch.optim.Optimizer
+    rules: GrpoRules
+    folder: Path
+    step: int = 0
+    reference: Any = None
+    """The initial model, where `rules.kl` wants it."""
+    concurrency: int = 32
+    watcher: Watcher = field(default_factory=Watcher)
+    save_every: int = 1
+
+    def __post_init__(self) -> None:
+        self.checkpoints = Checkpoints(self.folder / "checkpoints")
+        self.metrics = MetricsFile(self.folder, self.step)
+        self.engine.version = str(self.step)
+
+    async def train(
+        self, arenas: Sequence[Arena], steps: int, *, eval_every: int = 0, k: int = 3
+    ) -> None:
+        """Train until `steps` updates are done; evaluate before, every so often, and at the end."""
+        while True:
+            last = self.step >= steps
+            if eval_every and (last or self.step % eval_every == 0):
+                await self.evaluate(arenas, k)
+            if last:
+                return
+            await self.advance(arenas)
+            if self.step == steps or self.step % self.save_every == 0:
+                self.checkpoints.save(
+                    self.step, self.engine.model, self.engine.tokenizer, self.optimizer
+                )
+
+    async def advance(self, arenas: Sequence[Arena]) -> None:
+        """One step."""
+        begin = time.perf_counter()
+        played = await self._play(arenas)
+        rolled = time.perf_counter()
+        rows, values = self._rows(played)
+        with self.engine.updating(str(self.step + 1)):
+            values |= self._update(rows)
+        values |= {
+            "time/rollout": rolled - begin,
+            "time/update": time.perf_counter() - rolled,
+        }
+        self.metrics.write(self.step, values)
+        self.step += 1
+        self.watcher.stepped(self.step, values)
+
+    async def evaluate(self, arenas: Sequence[Arena], k: int) -> None:
+        """pass^k of the held-out tasks, in each harness."""
+        values: JsonObject = {}
+        for arena in arenas:
+            if not arena.held_out:
+                continue
+            folder = self.folder / "evals" / f"{self.step:06d}" / _slug(arena.entrant)
+            played = await self._attempts(arena, arena.held_out, k, folder, seed=0)
+            values |= _held_out(arena.entrant, [episode for episode, _ in played], k)
+        self.metrics.write(self.step, values)
+        self.watcher.evaluated(self.step, values)
+
+    async def _play(self, arenas: Sequence[Arena]) -> list[Played]:
+        """This step's episodes, in the order of their tasks."""
+        rules, step = self.rules, self.step
+        chosen = spread([a.entrant for a in arenas], rules.batch, f"{rules.seed}/{step}")
+        numbers = _order(len(arenas[0].tasks), rules.batch, step, rules.seed)
+        # A task that comes twice in one step would make one group of two.
+        lots = dict(zip(numbers, chosen, strict=False))
+
+        async def play(arena: Arena) -> list[Played]:
+            tasks = [arena.tasks[n] for n, entrant in lots.items() if entrant == arena.entrant]
+            folder = self.folder / "rollouts" / f"{step:06d}" / _slug(arena.entrant)
+            seed = rules.seed * 1_000_003 + step
+            got = (
+                await self._attempts(arena, tasks, rules.group, folder, seed=seed) if tasks else []
+            )
+            return [Played(arena.entrant, *one) for one in got]
+
+        return [one for told in await asyncio.gather(*map(play, arenas)) for one in told]
+
+    async def _attempts(
+        self, arena: Arena, tasks: Sequence[Task], n: int, folder: Path, *, seed: int
+    ) -> Attempts:
+        return await attempts(
+            arena.setup,
+            tasks,
+            n,
+            folder,
+            concurrency=self.concurrency,
+            seed=seed,
+            observer=self.watcher,
+        )
+
+    def _rows(self, played: Sequence[Played]) -> tuple[list[RlRow], JsonObject]:
+        """Samples with their credit, and what is to be told of the episodes."""
+        credits, credited = assign([one.episode for one in played], self.rules.credit)
+        report, rows = Report(), []
+        for one in played:
+            credit = credits.get(one.episode.id)
+            if credit is None or not credit.trained:
+                continue
+            samples, told = build_samples(one.episode, one.trace, self.rules.samples)
+            report.add(told)
+            rows += rl_rows(samples, credit)
+        values = _told(played) | {
+            "groups/zero_variance": credited.zero_variance,
+            "groups/too_small": credited.too_small,
+            "episodes/trained": credited.trained,
+            "tokens/trained": report.trained,
+            "tokens/untrained": report.untrained,
+            "rows": len(rows),
+            "staleness": self._staleness(rows),
+        }
+        return rows, values
+
+    def _staleness(self, rows: Sequence[RlRow]) -> float:
+        """Updates between the weights that sampled a call and those that are trained, on average."""
+        versions = [int(version) for row in rows for version in row.step_weights if version]
+        return self.step - mean(versions) if versions else 0.0
+
+    def _update(self, rows: Sequence[RlRow]) -> JsonObject:
+        """All updates of a step. Rows of episodes that teach nothing count, but are not computed."""
+        totals: dict[str, float] = defaultdict(float)
+        rules = self.rules
+        for group in self.optimizer.param_groups:
+            group["lr"] = rules.learning_rate * min(1.0, (self.step + 1) / max(1, rules.warmup))
+        dice = random.Random(f"{rules.seed}/{self.step}/update")
+        for _ in range(rules.epochs):
+            for part in _mini_batches(rows, rules.mini_batches, dice):
+                for name, value in self._mini_batch(part).items():
+                    totals[name] += value
+                norm = torch.nn.utils.clip_grad_norm_(
+                    self.engine.model.parameters(), rules.max_norm
+                )
+                totals["norm"] += float(norm)
+                totals["updates"] += 1
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+        tokens, updates = max(1.0, totals["tokens"]), max(1.0, totals["updates"])
+        return {
+            "loss": totals["loss"] / updates,
+            "gradient_norm": totals["norm"] / updates,
+            "entropy": totals["entropy"] / tokens,
+            "clip_share": totals["clipped"] / tokens,
+            "kl/old": totals["old_kl"] / tokens,
+            "kl/initial": totals["kl"] / tokens,
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+        }
+
+    def _mini_batch(self, rows: Sequence[RlRow]) -> dict[str, float]:
+        """Gradients of these rows, and sums over their tokens."""
+        rules, model = self.rules, self.engine.model
+        counts = [int(np.count_nonzero(row.response_mask)) for row in rows]
+        shares = token_weights(counts, [row.episode_id for row in rows], rules.aggregation)
+        live = [i for i, row in enumerate(rows) if counts[i] and (row.advantage or rules.kl)]
+        clip = Clip(rules.clip_low, rules.clip_high)
+        totals: dict[str, float] = defaultdict(float)
+        for chosen in micro_batches([rows[i] for i in live], MICRO_TOKENS):
+            part = [live[i] for i in chosen]
+            batch = collate([rows[i] for i in part], model.device)
+            new, entropy = logprobs(model, batch, rules.temperature, entropy=True)
+            old = torch.cat([_sampled_logprobs(rows[i]) for i in part]).to(new)
+            each = torch.tensor([counts[i] for i in part])
+            advantages = torch.tensor([rows[i].advantage for i in part]).repeat_interleave(each)
+            weights = torch.tensor([shares[i] for i in part]).repeat_interleave(each).to(new)
+            told = policy_loss(new, old, advantages.to(new), clip)
+            loss = told.loss
+            if self.reference is not None:
+                with torch.no_grad():
+                    initial, _ = logprobs(self.reference, batch, rules.temperature)
+                divergence = reverse_kl(new, initial)
+                loss = loss + rules.kl * divergence
+                totals["kl"] += float(divergence.detach().sum())
+            total = (weights * loss).sum()
+            total.backward()
+            sums = {
+                "loss": total.detach(),
+                "entropy": entropy.detach().sum(),
+                "clipped": told.clipped.sum(),
+                "old_kl": told.old_kl.detach().sum(),
+                "tokens": len(new),
+            }
+            for name, value in sums.items():
+                totals[name] += float(value)
+        return totals
+
+
+def _sampled_logprobs(row: RlRow) -> torch.Tensor:
+    assert row.logprobs is not None
+    return torch.as_tensor(np.array(row.logprobs)[np.asarray(row.response_mask, bool)])
+
+
+def _mini_batches(rows: Sequence[RlRow], count: int, dice: random.Random) -> list[Sequence[RlRow]]:
+    """Parts with whole episodes, drawn anew each time."""
+    if count == 1:
+        return [rows]
+    names = list(dict.fromkeys(row.episode_id for row in rows))
+    dice.shuffle(names)
+    lots = {name: n % count for n, name in enumerate(names)}
+    parts = [[row for row in rows if lots[row.episode_id] == n] for n in range(count)]
+    return [part for part in parts if part]
+
+
+def _order(count: int, batch: int, step: int, seed: int) -> list[int]:
+    """The tasks of a step: each once, in an order of its own, before any comes again."""
+    numbers = []
+    for place in range(step * batch, (step + 1) * batch):
+        epoch, position = divmod(place, count)
+        order = list(range(count))
+        random.Random(f"{seed}/epoch {epoch}").shuffle(order)
+        numbers.append(order[position])
+    return numbers
+
+
+def _told(played: Sequence[Played]) -> JsonObject:
+    """Rewards, lengths and losses of episodes: of all, and by harness where there are several."""
+    values = _of([one.episode for one in played])
+    names = {one.entrant.name for one in played}
+    for name in sorted(names) if len(names) > 1 else ():
+        part = _of([one.episode for one in played if one.entrant.name == name])
+        values |= {f"{what}/{name}": value for what, value in part.items()}
+    return values
+
+
+def _of(episodes: Sequence[Episode]) -> JsonObject:
+    scores = [e.grade.score for e in episodes if e.outcome.graded and e.grade is not None]
+    dropped = Counter(e.cause or str(e.outcome) for e in episodes if not e.outcome.graded)
+    average: Mapping[str, Sequence[float]] = {
+        "reward": scores,
+        "passed": [float(e.outcome == "passed") for e in episodes if e.outcome.graded],
+        "episode/calls": [e.calls for e in episodes],
+        "episode/tool_calls": [e.tool_calls for e in episodes],
+        "episode/tokens": [e.usage.completion for e in episodes],
+        "episode/seconds": [e.timing.total for e in episodes],
+    }
+    values = {name: mean(numbers) for name, numbers in average.items() if numbers}
+    return values | {f"dropped/{cause}": n for cause, n in sorted(dropped.items())}
+
+
+def _held_out(entrant: Entrant, episodes: Sequence[Episode], k: int) -> JsonObject:
+    values: JsonObject = {}
+    for name, figure in summarise(episodes, k).rates.named(k).items():
+        if figure is not None:
+            values[f"held_out/{entrant.name}/{name}"] = figure.value
+            values[f"held_out/{entrant.name}/{name}/low"] = figure.low
+            values[f"held_out/{entrant.name}/{name}/high"] = figure.high
+    return values
+
+
+def _slug(entrant: Entrant) -> str:
+    return entrant.name.replace("/", "-").replace(":", "-")

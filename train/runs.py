@@ -1,0 +1,93 @@
+"""Any suite under any harness, as a trainer runs it: with a policy of its own, step by step.
+
+A suite is named as on its command line: `claweval`, or with options, `"office_drills --split train"`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rollout.episode import Setup
+from rollout.errors import UsageError
+from rollout.gateway.upstream import Upstream
+from rollout.plugins import load
+from rollout.runner import Observer, Runner
+from rollout.store import EpisodeStore
+from rollout.suite import Suite
+from rollout.types import Episode, Task, Trace
+from suites.options import Options, parse, select
+from suites.setup import fitted, open_setup
+
+__all__ = ["Attempts", "Source", "attempts", "open_store"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tasks, and how episodes of them are run."""
+
+    suite: Suite
+    options: Options
+
+    @classmethod
+    def parse(cls, spec: str, *arguments: str) -> Source:
+        """`"NAME --option ..."`, and more of the options that all suites share. Raises UsageError."""
+        name, *own = shlex.split(spec) or [""]
+        suite = load("suites", name, Suite)()
+        return cls(suite, parse(suite, [*own, *arguments]))
+
+    def tasks(self, setup: Setup) -> list[Task]:
+        """Those that can be run. Raises UsageError when none can."""
+        chosen = select(self.suite.tasks(self.options.data), self.options.tasks)
+        tasks = [task for task in fitted(self.suite, chosen, setup) if not task.skip]
+        if not tasks:
+            raise UsageError(f"--suite {self.suite.name}: none of its tasks can be run in this way")
+        return tasks
+
+    def open(self, policy: Upstream | None = None) -> AbstractAsyncContextManager[Setup]:
+        """The environment, harness and gateway; `policy` in place of the model of the options."""
+        return open_setup(self.suite, self.options, policy=policy)
+
+
+Attempts = list[tuple[Episode, Trace]]
+
+
+async def attempts(
+    setup: Setup,
+    tasks: Sequence[Task],
+    n: int,
+    folder: Path,
+    *,
+    concurrency: int,
+    seed: int,
+    observer: Observer | None = None,
+) -> Attempts:
+    """n episodes of each task in the order of tasks and attempts, whatever ended first.
+
+    They are kept in `folder`; those that it holds already are not run again. Raises RunnerStopped.
+    """
+    with open_store(folder) as store:
+        runner = Runner(
+            setup,
+            store=store,
+            concurrency=concurrency,
+            seed=seed,
+            observer=observer or Observer(),
+        )
+        groups = {group.task.id: group async for group in runner.groups(tasks, n)}
+        return [
+            (episode, store.trace(episode))
+            for task in tasks
+            for episode in groups[task.id].episodes
+        ]
+
+
+def open_store(folder: Path) -> EpisodeStore:
+    """The folder's store, made where there is none."""
+    if (folder / "episodes.jsonl").exists():
+        return EpisodeStore.open(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return EpisodeStore.create(folder)
