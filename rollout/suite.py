@@ -29,6 +29,8 @@ class Suite(ABC):
     """One line for `--help`."""
     attempts: ClassVar[int] = 3
     """Attempts per task, the k of pass^k, unless the user says otherwise."""
+    harness: ClassVar[str] = "react"
+    """Runs them, unless the user says otherwise."""
 
     def add_arguments(self, parser: argparse._ArgumentGroup) -> None:
         """Options of its own on the command line."""

@@ -94,9 +94,9 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
     what = parser.add_argument_group("what is run")
     what.add_argument(
         "--harness",
-        default="react",
+        default=suite.harness,
         metavar="NAME[:PRESET]",
-        help=f"{', '.join(available('harness_wrappers'))} (default: react)",
+        help=f"{', '.join(available('harness_wrappers'))} (default: {suite.harness})",
     )
     what.add_argument(
         "--model", default="reference", metavar="SPEC", help="see below (default: reference)"
