@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from judges._verdict import thoughts
 from rollout.errors import UsageError
 from rollout.judge import Verdict
+from rollout.pictures import data_url
 from rollout.protocol import Evidence, ScreenStep
 from rollout.types import Image, JsonObject
 
@@ -85,6 +85,4 @@ def within(protocol: str, option: str, value: float, low: float, high: float) ->
 
 
 def _picture(image: Image) -> JsonObject:
-    data = b64encode(image.data).decode()
-    url = {"url": f"data:{image.media_type};base64,{data}", "detail": "high"}
-    return {"type": "image_url", "image_url": url}
+    return {"type": "image_url", "image_url": {"url": data_url(image), "detail": "high"}}

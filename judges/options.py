@@ -8,7 +8,9 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+from judges._prompts import own_only
 from judges.cache import JudgeCache
 from judges.llm import TEMPERATURE, LLMJudge
 from rollout.errors import UsageError
@@ -26,6 +28,7 @@ __all__ = [
     "protocols",
 ]
 
+OWN = "own (scores under other prompts are not comparable)"
 JUDGE_CACHE = "judge_cache.jsonl"
 
 
@@ -83,15 +86,18 @@ def make_protocol(spec: str, prompts: Path | None = None) -> Protocol:
     found = load("judges", name, Protocol) if "." in name else _protocol(name)
     if found is None:
         raise unknown("protocol", name, protocols())
-    options = _read(name, found, [each for each in written.split(",") if each])
-    return found(**options, **({"prompts": prompts} if prompts else {}))
+    options: dict[str, Any] = _read(name, found, [each for each in written.split(",") if each])
+    if prompts is not None:
+        if "prompts" not in inspect.signature(found).parameters:
+            own_only(name, prompts)
+        options["prompts"] = prompts
+    return found(**options)
 
 
 def note(protocol: Protocol) -> str:
     """What stands with every figure that a protocol's verdicts make, in a line."""
     told = protocol.fingerprint()
-    own = told.get("prompts") == "own"
-    prompts = "own (scores under other prompts are not comparable)" if own else "official"
+    prompts = "official" if told.get("prompts") == "official" else OWN
     known = ("name", "prompts", "prompts_file", "prompts_sha256")
     settings = [f"{key} {value}" for key, value in told.items() if key not in known]
     name = told.get("name", type(protocol).__name__)
@@ -137,14 +143,14 @@ def _protocol(name: str) -> type[Protocol] | None:
         return None
 
 
-def _read(name: str, protocol: type[Protocol], written: list[str]) -> dict[str, float | str]:
+def _read(name: str, protocol: type[Protocol], written: list[str]) -> dict[str, Any]:
     """`k=3` -> `{"k": 3}`, as the protocol's constructor has it."""
     known = {
         option: parameter.default
         for option, parameter in inspect.signature(protocol).parameters.items()
-        if option != "prompts"
+        if isinstance(parameter.default, int | float | str)
     }
-    read: dict[str, float | str] = {}
+    read: dict[str, Any] = {}
     for each in written:
         option, given, value = each.partition("=")
         if option not in known or not given:

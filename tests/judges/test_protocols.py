@@ -222,3 +222,14 @@ def test_protocols_of_ours_have_no_official_prompts(tmp_path: Path) -> None:
     for name in ("rubric", "claim_coverage"):
         with pytest.raises(UsageError, match="has no official prompts"):
             make_protocol(name, tmp_path)
+
+
+async def test_a_protocol_may_live_elsewhere(tmp_path: Path) -> None:
+    polite = make_protocol("support.polite:words=2")
+    verdict = await polite.verdict(evidence(), ScriptedJudge(lambda text, repeat: '{"score": 1}'))
+    assert verdict.score == 1.0
+    assert note(polite).startswith("judged by Polite")
+    with pytest.raises(UsageError, match="has no official prompts"):
+        make_protocol("support.polite", tmp_path)
+    with pytest.raises(UsageError, match="'n=1' is no option; it has: words=1"):
+        make_protocol("support.polite:n=1")
