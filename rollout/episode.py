@@ -177,7 +177,7 @@ async def grade_trace(
     except RolloutError as error:
         return _unclean(Outcome.JUDGE_ERROR, error)
     if judge and (judge.spent.calls or judge.spent.cached):
-        evidence = {**grade.evidence, "judge": msgspec.to_builtins(judge.spent)}
+        evidence = {**grade.evidence, "judge_spent": msgspec.to_builtins(judge.spent)}
         grade = msgspec.structs.replace(grade, evidence=evidence)
     outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
     return Verdict(outcome, grade, reason="; ".join(grade.notes))

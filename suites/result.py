@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from rollout.judge import Spent
 from rollout.statistics import Estimate, Metrics, summarise, summarise_by
 from rollout.types import Episode, JsonObject, Outcome, Record, Task, Usage
 from suites.progress import count, describe
@@ -48,6 +49,7 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
             "attempts": self.k,
             "metrics": _rates_json(self.overall, self.k),
             "outcomes": self.overall.outcomes,
+            "judge": _spent_json(self.judged),
             "attempted": self.overall.attempted,
             "graded": self.overall.graded,
             "incomplete": list(self.overall.incomplete),
@@ -58,6 +60,12 @@ class Result(Record, frozen=True, kw_only=True, omit_defaults=False):
             "tasks": [self._task_json(task, found) for task, found in tasks.items()],
             "paths": self.paths,
         }
+
+    @property
+    def judged(self) -> Spent:
+        """What judges cost, over the attempts that they graded."""
+        told = [e.grade.evidence.get("judge_spent") for e in self.episodes if e.grade]
+        return sum((msgspec.convert(each, Spent) for each in told if each), Spent())
 
     def _task_json(self, task: str, episodes: Sequence[Episode]) -> JsonObject:
         return {
@@ -115,6 +123,10 @@ def print_result(console: Console, result: Result) -> None:
     console.print(_table(result))
     k = result.k
     say(console, _legend(k))
+    if (judged := result.judged).calls or judged.cached:
+        tokens = _thousands(judged.usage.prompt + judged.usage.completion)
+        kept = f", {judged.cached} kept from before" if judged.cached else ""
+        say(console, f"judge {judged.model}: {count(judged.calls, 'call')}, {tokens} tokens{kept}")
     if result.overall.graded < result.overall.attempted:
         figures = [
             f"{name} {e.value:.1%} [{e.low:.0%}, {e.high:.0%}]"
@@ -231,6 +243,11 @@ def _print_unclean(console: Console, result: Result) -> None:
             f"fewer than {count(result.k, 'graded attempt')}, so not in {_rate(result.k)}: {names}"
             + (f" and {more} more" if more > 0 else ""),
         )
+
+
+def _spent_json(spent: Spent) -> JsonObject:
+    tokens = {"prompt_tokens": spent.usage.prompt, "completion_tokens": spent.usage.completion}
+    return {"model": spent.model, "calls": spent.calls, "cached": spent.cached, **tokens}
 
 
 def _rates_json(metrics: Metrics, k: int) -> dict[str, Any]:

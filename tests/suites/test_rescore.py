@@ -124,6 +124,20 @@ def test_the_runs_own_judge_needs_no_server_for_what_it_said(tmp_path, capsys, s
     assert call(Toy(Judged()), "rescore", out, *judge) == 2
 
 
+def test_what_the_judge_cost_stands_under_the_table(tmp_path, capsys, server) -> None:
+    judge = ("--judge", "openai:strict", "--judge-base-url", server.url, "--concurrency", 1)
+    out = run(Toy(Judged()), tmp_path / "run", *judge)
+    told = "judge strict: 1 call, 12 tokens, 1 kept from before"
+    assert told in capsys.readouterr().out
+    assert json.loads((out / "summary.json").read_text())["judge"] == {
+        "model": "strict",
+        "calls": 1,
+        "cached": 1,
+        "prompt_tokens": 10,
+        "completion_tokens": 2,
+    }
+
+
 def test_runs_may_share_a_cache(tmp_path, server) -> None:
     judge = ("--judge", "openai:strict", "--judge-base-url", server.url)
     cache = ("--judge-cache", tmp_path / "cache")
