@@ -27,6 +27,7 @@ from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Manifest
 from rollout.plugins import load
+from rollout.protocol import Protocol
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Task
@@ -35,6 +36,9 @@ __all__ = ["main"]
 
 NOTHING, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
+
+PROTOCOL = "rubric"
+"""Where neither the user nor the suite names one: it shows the judge all that there is."""
 
 DESCRIPTION = """\
 Measures a judge against the truth: the attempts of a run that a verifier graded from the world they left
@@ -80,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     judging = calibrate.add_argument_group("who judges (default: the judge of the run)")
     add_judge_arguments(judging)
-    add_protocol_arguments(judging, "rubric")
+    add_protocol_arguments(judging, "", f"the suite's, else {PROTOCOL}")
     how = calibrate.add_argument_group("how")
     how.add_argument(
         "--data", type=Path, metavar="PATH", help="the tasks, where they are elsewhere by now"
@@ -101,9 +105,9 @@ async def _calibrate(chosen: argparse.Namespace, screen: Console) -> int:
     if chosen.concurrency < 1:
         raise UsageError(f"--concurrency {chosen.concurrency}: at least 1")
     manifest = Manifest.read(chosen.run)
-    suite = _suite(manifest, chosen.data)
+    suite, recorded = _suite(manifest, chosen.data)
     tasks = {task.id: task for task in suite.tasks(_data(manifest, chosen.data))}
-    protocol = make_protocol(chosen.protocol, chosen.judge_prompts)
+    protocol = _protocol(chosen, recorded)
     opened = _opened_judge(manifest, chosen)
     environment = suite.environment()
     try:
@@ -132,16 +136,25 @@ async def _calibrate(chosen: argparse.Namespace, screen: Console) -> int:
     return 0 if report.agreement.judged else NOTHING
 
 
-def _suite(manifest: Manifest, data: Path | None) -> Suite:
-    """The run's suite, with the options that it was run with."""
+def _protocol(chosen: argparse.Namespace, recorded: argparse.Namespace) -> Protocol:
+    """The one that is named, else the one that the suite's options name."""
+    if chosen.protocol:
+        return make_protocol(chosen.protocol, chosen.judge_prompts)
+    spec = getattr(recorded, "protocol", "") or PROTOCOL
+    return make_protocol(spec, chosen.judge_prompts or getattr(recorded, "judge_prompts", None))
+
+
+def _suite(manifest: Manifest, data: Path | None) -> tuple[Suite, argparse.Namespace]:
+    """The run's suite, and the options that it was run with."""
     suite = load("suites", str(manifest.suite.get("name", "")), Suite)()
     parser = Parser()
     suite.add_arguments(parser.add_argument_group())
     known = {action.dest for action in parser._actions}
     parser.set_defaults(**{k: v for k, v in manifest.suite.items() if k in known})
     given = argparse.Namespace(data=_data(manifest, data), base_url="", judge="")
-    suite.configure(parser.parse_args([], given))
-    return suite
+    options = parser.parse_args([], given)
+    suite.configure(options)
+    return suite, options
 
 
 def _data(manifest: Manifest, data: Path | None) -> Path | None:

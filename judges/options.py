@@ -56,13 +56,13 @@ def add_judge_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_protocol_arguments(group: argparse._ArgumentGroup, default: str) -> None:
-    """How the judge is asked."""
+def add_protocol_arguments(group: argparse._ArgumentGroup, default: str, meaning: str = "") -> None:
+    """How the judge is asked. `meaning` says in words what the default is."""
     group.add_argument(
         "--protocol",
         default=default,
         metavar="NAME[:OPTION=VALUE,...]",
-        help=f"judging protocol: {', '.join(protocols())} (default: {default})",
+        help=f"judging protocol: {', '.join(protocols())} (default: {meaning or default})",
     )
     group.add_argument(
         "--judge-prompts",

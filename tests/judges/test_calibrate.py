@@ -131,6 +131,7 @@ def test_the_judge_is_wrong_exactly_where_it_was_told_to_be(run, server, capsys)
     assert (found["spent"]["prompt_tokens"], found["spent"]["completion_tokens"]) == (80, 16)
     assert (found["judge"]["model"], found["judge"]["temperature"]) == ("strict", 0.0)
     assert (found["protocol"]["name"], found["protocol"]["prompts"]) == ("rubric", "own")
+    assert found["protocol"]["k"] == 2  # as the suite has it
 
 
 def test_a_calibration_is_repeated_for_nothing(run, server, capsys) -> None:

@@ -54,7 +54,10 @@ async def test_the_tokens_of_a_grade_stand_in_its_evidence(tmp_path: Path) -> No
     kept = {"model": "scripted", "calls": 0, "cached": 1, "usage": {}}
     assert first.grade is not None
     assert again.grade is not None
-    assert (first.grade.evidence["judge_spent"], again.grade.evidence["judge_spent"]) == (paid, kept)
+    assert (first.grade.evidence["judge_spent"], again.grade.evidence["judge_spent"]) == (
+        paid,
+        kept,
+    )
     assert (asked.spent.calls, asked.spent.cached) == (1, 1)
     assert asked.spent.usage == Usage(prompt=10, completion=2)
 

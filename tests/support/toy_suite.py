@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,9 @@ class ToySuite(Suite):
     """Four notes, and one that a judge grades."""
 
     name, title = "support.toy_suite", "Toy: save a note"
+
+    def add_arguments(self, parser: argparse._ArgumentGroup) -> None:
+        parser.add_argument("--protocol", default="rubric:k=2")
 
     def environment(self) -> Environment:
         return Notes()
