@@ -140,6 +140,9 @@ async def examine(names: Iterable[str], sandboxes: SandboxProvider) -> AsyncIter
             except UsageError as error:
                 yield Finding(name, missing=str(error))
                 continue
+            if beyond := harness.unfit(TASK):
+                yield Finding(name, missing=f"not tried: {beyond}")
+                continue
             episodes = []
             for surface in harness.surfaces:
                 setup = Setup(_Notebooks(), harness, gateway, sandboxes, surface)
