@@ -155,3 +155,23 @@ def test_what_makes_no_sense_becomes_prompt_and_answer(dialect, request_body, re
     found = conversation(Trace(calls=(odd,), answer="Done."), "Write to Ann.")
     assert [message["content"] for message in found] == ["Write to Ann.", "Done."]
     assert len(conversation(Trace(), "Write to Ann.")) == 1
+
+
+def test_recorded_pictures_are_named_and_others_shown():
+    digest = "ab" * 32
+    urls = [f"data:image/png;base64,sha256:{digest}", "data:image/png;base64,AAAA"]
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    request = {"messages": [{"role": "user", "content": parts}]}
+    reply = {"choices": [{"message": {"role": "assistant", "content": "Done."}}]}
+    call = Call(
+        index=0,
+        dialect="chat",
+        kind="main",
+        request=json.dumps(request).encode(),
+        reply=json.dumps(reply).encode(),
+    )
+    [user, _] = conversation(Trace(calls=(call,)), "")
+    assert user["content"] == [
+        {"type": "text", "text": f"[picture {digest}: traces.zst holds it]"},
+        {"type": "image", "image": urls[1]},
+    ]

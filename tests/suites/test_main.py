@@ -90,6 +90,14 @@ def test_a_task_that_the_policy_has_no_solution_for_is_skipped(
     assert "skipped 1 task: has no reference solution" in capsys.readouterr().out
 
 
+def test_a_harness_that_no_task_is_for_is_told_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--harness", "molmoweb", "--out", str(tmp_path / "run")) == 2
+    assert "error: --harness: molmoweb needs a task with browser_*" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_that_could_grade_nothing_does_not_end_well(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,14 @@
 
 import msgspec
 import pytest
-from support.traces import call
+from support.traces import call, episode
 
-from rollout.types import Call, JsonObject
+from rollout.pictures import data_url, digest_of, inlined, taken_out
+from rollout.types import Call, Image, JsonObject, Trace
 from train.lossy import tokenized
 from train.messages import anchor, conversation, for_template, images
+from train.samples import build_samples
+from train.sft import sft_rows
 
 
 def asked(*messages: JsonObject, said: str = "ok") -> Call:
@@ -108,3 +111,29 @@ def test_made_up_ids_are_what_the_reply_adds_to_the_rendered_request() -> None:
     )
     assert (prompt, response) == ("<user>hi<assistant>", "hello")
     assert made.logprobs == b""
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+def test_recorded_pictures_are_known_by_digest_and_can_be_had_again(dialect: str) -> None:
+    picture = Image(data=b"\x89PNG")
+    part: JsonObject = {"type": "image_url", "image_url": {"url": data_url(picture)}}
+    if dialect == "messages":
+        data = data_url(picture).partition(",")[2]
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        part = {"type": "image", "source": source}
+    body = msgspec.json.encode({"messages": [{"role": "user", "content": [part]}]})
+    reply = msgspec.json.encode({"role": "assistant", "content": [{"type": "text", "text": "a"}]})
+    if dialect == "chat":
+        reply = msgspec.json.encode(
+            {"choices": [{"message": {"role": "assistant", "content": "a"}}]}
+        )
+    request, found = taken_out(body)
+    asked = call([1], [2], dialect=dialect, request=request, reply=reply)
+    [url] = images(asked)
+    assert (digest_of(url), inlined(url, found)) == (picture.digest, data_url(picture))
+    recorded = Trace(calls=(asked,), images=found)
+    [sample], _ = build_samples(episode(), recorded)
+    assert [recorded.images[digest] for digest in sample.images] == [picture]
+    [row], _ = sft_rows(episode(), recorded)
+    assert row.images == [data_url(picture)]
+    assert row.messages[0]["content"] == "<image>"
