@@ -9,7 +9,7 @@ from rollout.types import Call, Image, JsonObject, Trace
 from train.lossy import tokenized
 from train.messages import anchor, conversation, for_template, images
 from train.samples import build_samples
-from train.sft import sft_rows
+from train.sft_rows import sft_rows
 
 
 def asked(*messages: JsonObject, said: str = "ok") -> Call:
