@@ -196,8 +196,6 @@ class _Loop:
         return None
 
     def _finish(self, answer: str = "", gave_up: str = "", failed: str = "") -> Finish:
-        log = ""
-        if self.malformed:
-            steps = ", ".join(map(str, self.malformed))
-            log = f"{len(self.malformed)} malformed replies, in steps {steps}"
+        steps = ", ".join(map(str, self.malformed))
+        log = f"malformed replies: {len(self.malformed)}, in steps {steps}" if steps else ""
         return Finish(answer=answer, gave_up=gave_up, failed=failed, log=log)

@@ -7,19 +7,21 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from environments.browser_use.environment import BrowserUse
 from environments.browser_use.evidence import evidence
 from environments.browser_use.task import BrowserTask
+from environments.browser_use.verify import broken
 from judges.options import add_protocol_arguments, make_protocol, note
 from rollout.environment import Environment
+from rollout.episode import Setup
 from rollout.errors import UsageError, usable
 from rollout.manifest import Manifest
 from rollout.protocol import Evidence
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
-from rollout.types import Image, JsonObject
+from rollout.types import Image, JsonObject, Task
 from suites.main import main
 from suites.options import Parser, positive
 
@@ -86,6 +88,10 @@ class BrowserSuite(Suite):
     @abstractmethod
     def source(self, data: Path) -> JsonObject:
         """Which copy that is, for the manifest."""
+
+    def unfit(self, task: Task, setup: Setup) -> str:
+        browser_task = cast(BrowserTask, task)
+        return broken(browser_task) if browser_task.verifier else ""
 
     def notes(self) -> Sequence[str]:
         return (*self._notes, note(self._protocol)) if self._notes else ()

@@ -210,7 +210,7 @@ async def test_malformed_replies_cost_a_step_and_are_counted():
     )
     episode, trace = await attempt(upstream)
     assert (episode.outcome, trace.answer) == (Outcome.FAILED, "x")
-    assert trace.log == "2 malformed replies, in steps 1, 2"
+    assert trace.log == "malformed replies: 2, in steps 1, 2"
     text, _ = shown(upstream.requests[2])
     assert "THOUGHT: My reply could not be used:" in text
     assert "THOUGHT: up\nACTION: {'name': 'fly'}" in text
@@ -339,7 +339,7 @@ async def test_a_target_that_never_comes_is_a_malformed_step_and_the_solution_go
 
     task = screen_task(reference=solution(*steps, answer="tried"))
     _, trace = await attempt(Reference(), task=task, environment=Empty())
-    assert trace.log == "1 malformed replies, in steps 1"
+    assert trace.log == "malformed replies: 1, in steps 1"
     assert [call.name for call in trace.tool_calls] == ["browser_screenshot", "browser_back"]
     assert trace.answer == "tried"
 
