@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -61,15 +62,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Exits with 0, 1 when no attempt got a verdict, 2 for wrong usage, or 130."""
     screen = Console(stderr=True)
     try:
-        sys.exit(asyncio.run(_calibrate(_parser().parse_args(argv), screen)))
+        sys.exit(asyncio.run(_main(_parser().parse_args(argv), screen)))
     except UsageError as error:
         screen.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(USAGE)
-    except KeyboardInterrupt:
+
+
+async def _main(chosen: argparse.Namespace, screen: Console) -> int:
+    loop, this = asyncio.get_running_loop(), asyncio.current_task()
+    assert this is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, this.cancel)
+    try:
+        return await _calibrate(chosen, screen)
+    except asyncio.CancelledError:
         screen.print(
-            "interrupted; the replies so far are kept: the same command goes on from there"
+            "interrupted; the replies so far are kept: the same command goes on from there",
+            soft_wrap=True,
         )
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -59,10 +59,12 @@ def success_word(reply: str) -> bool:
         words = list(WORD.finditer(line))
         if not words:
             continue
-        said = {match[0] == "SUCCESS" for match in words}
-        if len(said) > 1 or any(DENIED.search(line[: match.start()]) for match in words):
+        good = [match for match in words if match[0] == "SUCCESS"]
+        if not good:
+            return False
+        if len(good) < len(words) or any(DENIED.search(line[: match.start()]) for match in good):
             break
-        return said.pop()
+        return True
     raise ValueError(f"neither SUCCESS nor NOT SUCCESS as a verdict in the reply {_end(reply)}")
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,6 +145,27 @@ def test_a_calibration_is_repeated_for_nothing(run, server, capsys) -> None:
     assert len(server.requests) == asked == 8
     assert again["agreement"] == first["agreement"]
     assert (again["spent"]["calls"], again["spent"]["cached"]) == (0, 8)
+
+
+class Interrupting(Opinionated):
+    """Has the third question interrupted."""
+
+    interrupted = False
+
+    async def _play(self, request: web.Request, step: Step) -> web.StreamResponse:
+        if len(self.requests) == 3 and not self.interrupted:
+            self.interrupted = True
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+        return await super()._play(request, step)
+
+
+def test_an_interrupted_calibration_goes_on_where_it_was(run, server, capsys) -> None:
+    server.__class__ = Interrupting
+    calibrate(run, *judged_by(server), "--concurrency", 1, code=130)
+    assert "goes on from there" in " ".join(capsys.readouterr().err.split())
+    found = told(capsys, run, *judged_by(server), "--concurrency", 1)
+    assert (found["spent"]["calls"], found["spent"]["cached"]) == (6, 2)
 
 
 def test_a_judge_without_a_verdict_is_an_error_and_no_opinion(run, server, capsys) -> None:

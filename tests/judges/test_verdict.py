@@ -62,6 +62,7 @@ def test_what_is_no_status_is_never_a_success(reply: str) -> None:
         ("One may call it SUCCESS at first sight.\nVerdict: NOT SUCCESS", False),
         ("I did not find anything wrong. SUCCESS", True),
         ("It is not on the page: NOT SUCCESS", False),
+        ("It was not done, so NOT SUCCESS", False),
     ],
 )
 def test_webvoyagers_word_counts_in_capitals(reply: str, success: bool) -> None:
