@@ -38,23 +38,31 @@ class Activity:
         self._loads: dict[Request, _Load] = {}
         self._latest = 0.0
         self._changed = asyncio.Event()
+        self.leaving = asyncio.Event()
+        """Set when a page asks for another one."""
         self._clock = asyncio.get_running_loop().time
         context.on("request", self._begun)
         context.on("response", self._answered)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._failed)
 
-    def now(self) -> float:
+    def begin(self) -> float:
         """The time that `rest` counts from, seconds."""
+        self.leaving.clear()
         return self._clock()
+
+    @property
+    def navigating(self) -> bool:
+        """Whether a page waits for the server to answer with another one."""
+        return any(load.navigation for load in self._loads.values())
 
     def stir(self) -> None:
         """Something else than a request happened that a page needs time for."""
         self._latest = self._clock()
         self._changed.set()
 
-    async def rest(self, since: float) -> None:
-        """Wait until what began after `since` is over and the pages are quiet, or tell what goes on.
+    async def rest(self, since: float = 0.0) -> bool:
+        """Wait until what began after `since` is over and the pages are quiet; False: a server is silent.
 
         Requests that were under way before are not waited for: some pages always have one.
         """
@@ -64,13 +72,13 @@ class Activity:
             loads = [load for load in self._loads.values() if load.begun >= since]
             quiet_at = max(self._latest, since) + limits.quiet
             if not loads and now >= quiet_at:
-                return
+                return True
             navigating = any(load.navigation for load in loads)
             deadline = since + (limits.navigation if navigating else limits.settle)
             if now >= deadline:
-                if loads:
-                    self._tell(f"the page still loads after {now - since:.0f} s")
-                return
+                if loads and not navigating:
+                    self._tell(f"the page still loads after {limits.settle:.0f} s")
+                return not navigating
             await self._change(min(deadline, deadline if loads else quiet_at) - now)
 
     def forget(self, page: Page) -> None:
@@ -91,7 +99,10 @@ class Activity:
 
     def _begun(self, request: Request) -> None:
         if request.resource_type not in ENDLESS:
-            self._loads[request] = _Load(self._clock(), request.is_navigation_request())
+            navigation = request.is_navigation_request()
+            self._loads[request] = _Load(self._clock(), navigation)
+            if navigation:
+                self.leaving.set()
             self.stir()
 
     def _answered(self, response: Response) -> None:

@@ -20,7 +20,15 @@ from environments.browser_use.viewport import HEIGHT, WIDTH
 from rollout.errors import EnvironmentFault
 from rollout.types import JsonObject
 
-__all__ = ["Browsers", "Driver", "LocalBrowser", "RemoteBrowser", "SharedBrowser", "new_context"]
+__all__ = [
+    "Browsers",
+    "Driver",
+    "LocalBrowser",
+    "RemoteBrowser",
+    "SharedBrowser",
+    "close_quietly",
+    "new_context",
+]
 
 OPEN_LIMIT = 30.0
 """Seconds for a context to open. A browser that takes longer hangs, and is replaced."""

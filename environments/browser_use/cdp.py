@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -14,7 +16,9 @@ from rollout.gateway.retry import Retry
 from rollout.gateway.upstream import Transient
 from rollout.types import JsonObject
 
-__all__ = ["RETRY", "check_address", "discover", "redacted"]
+__all__ = ["RETRY", "TIMEOUT", "check_address", "discover", "persistently", "redacted"]
+
+T = TypeVar("T")
 
 RETRY = Retry(tries=5, budget=60.0)
 TIMEOUT = aiohttp.ClientTimeout(total=20)
@@ -45,15 +49,23 @@ async def discover(url: str) -> str:
     """
     if urlsplit(url).scheme in ("ws", "wss"):
         return url
+    return await persistently(lambda: _ask(url), redacted(url))
+
+
+async def persistently(ask: Callable[[], Awaitable[T]], who: str) -> T:
+    """The answer, asked for again after each Transient. Raises EnvironmentFault when it stays away."""
     begin, tries = time.monotonic(), 0
     while True:
         tries += 1
         try:
-            return await _ask(url)
+            return await ask()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            failure = Transient(type(error).__name__)  # not its text, which may repeat the address
         except Transient as error:
-            pause = RETRY.delay(tries, time.monotonic() - begin, error)
-            if pause is None:
-                raise EnvironmentFault(f"no browser at {redacted(url)}: {error}") from None
+            failure = error
+        pause = RETRY.delay(tries, time.monotonic() - begin, failure)
+        if pause is None:
+            raise EnvironmentFault(f"no browser at {who}: {failure}")
         await asyncio.sleep(pause)
 
 
@@ -68,8 +80,5 @@ async def _ask(url: str) -> str:
                 raise EnvironmentFault(f"{redacted(url)} refuses us: it answers {reply.status}")
             body: JsonObject = await reply.json(content_type=None)
             return str(body["webSocketDebuggerUrl"])
-    except (aiohttp.ClientError, TimeoutError) as error:
-        # Not its text, which may repeat the address.
-        raise Transient(type(error).__name__) from None
     except (KeyError, TypeError, ValueError):
         raise EnvironmentFault(f"{redacted(url)} is not the address of a browser") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from environments.browser_use.browser import Browsers, LocalBrowser, RemoteBrowser
+from environments.browser_use.cloud import CloudBrowsers
 
 __all__ = ["choose"]
 
@@ -14,4 +15,6 @@ def choose(spec: str) -> Browsers:
     """
     if spec.startswith("cdp:"):
         return RemoteBrowser(spec.removeprefix("cdp:"))
+    if spec == "browser-use-cloud":
+        return CloudBrowsers.from_environment()
     return LocalBrowser(spec)

@@ -18,7 +18,7 @@ from environments.browser_use.viewport import HEIGHT, WIDTH, Limits
 from rollout.environment import Environment, World
 from rollout.errors import Blocked, EnvironmentFault, UsageError
 from rollout.judge import Judge
-from rollout.protocol import Protocol
+from rollout.protocol import Evidence, Protocol
 from rollout.types import Grade, JsonObject, Task, Trace
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class BrowserUse(Environment):
     async def prepare(self) -> None:
         """Have a browser ready. Raises UsageError when there can be none."""
         try:
-            await self._browsers().prepare()
+            await self.browsers.prepare()
         except EnvironmentFault as fault:
             raise UsageError(f"--browser {self._named()}: {fault}") from fault
 
@@ -76,7 +76,7 @@ class BrowserUse(Environment):
                 opened = open_sites(browser_task.sites, seed, browser_task.faults)
                 sites = await stack.enter_async_context(opened)
             locale = LOCALES.get(task.language, "en-US")
-            context = await stack.enter_async_context(self._browsers().context(locale))
+            context = await stack.enter_async_context(self.browsers.context(locale))
             world = BrowserWorld(browser_task, context, sites, self._limits)
             stack.push_async_callback(world.close)
             await world.open()
@@ -99,6 +99,9 @@ class BrowserUse(Environment):
             evidence={"verdict": verdict.raw},
         )
 
+    def evidence(self, task: Task, trace: Trace) -> Evidence:
+        return evidence(_browser_task(task), trace)
+
     def fingerprint(self) -> JsonObject:
         """The browser, the viewport, and who judges."""
         which = self._opened.fingerprint() if self._opened else {"browser": self._named()}
@@ -106,7 +109,9 @@ class BrowserUse(Environment):
         viewport = f"{WIDTH}x{HEIGHT}"
         return {"environment": "browser_use", **which, "viewport": viewport, "protocol": protocol}
 
-    def _browsers(self) -> Browsers:
+    @property
+    def browsers(self) -> Browsers:
+        """Where its contexts come from. Raises UsageError."""
         if self._opened is None:
             if importlib.util.find_spec("playwright") is None:
                 raise UsageError("the browser needs Playwright: pip install 'anyharness[browser]'")

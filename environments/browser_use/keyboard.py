@@ -107,8 +107,8 @@ class Press(Action, frozen=True, kw_only=True):
 
 def chord(text: str) -> str:
     """A combination of keys as Playwright writes it. Raises ActionError for what is no key."""
-    text = text.strip() or text
-    parts = ["+"] if text == "+" else text.replace("++", "+plus").split("+")
+    named = text.replace("++", "+plus")
+    parts = [text] if text in (" ", "+") else [part.strip() for part in named.split("+")]
     modifiers = [MODIFIERS.get(_bare(part), "") for part in parts[:-1]]
     last = _key(parts[-1])
     if not last or "" in modifiers:

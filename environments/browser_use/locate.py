@@ -8,6 +8,7 @@ field's placeholder; the very text first, else a part of it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from playwright.async_api import Error as PlaywrightError
@@ -19,6 +20,8 @@ from rollout.types import JsonObject
 __all__ = ["Target", "locate", "read_target"]
 
 POLL = 0.05
+
+Point = tuple[float, float]
 
 _FIND = """({css, text, nth}) => {
   const shown = element => {
@@ -99,7 +102,7 @@ async def locate(page: Page, target: str, limits: Limits) -> JsonObject:
     clock = asyncio.get_running_loop().time
     deadline = clock() + limits.locate
     while True:
-        point = await _point(page, wanted)
+        point = await _within(limits.probe, _point(page, wanted))
         if point is not None and 0 <= point[0] < WIDTH and 0 <= point[1] < HEIGHT:
             return {"x": point[0] / WIDTH, "y": point[1] / HEIGHT}
         if clock() >= deadline:
@@ -108,7 +111,14 @@ async def locate(page: Page, target: str, limits: Limits) -> JsonObject:
         await asyncio.sleep(POLL)
 
 
-async def _point(page: Page, target: Target) -> tuple[float, float] | None:
+async def _within(seconds: float, point: Awaitable[Point | None]) -> Point | None:
+    try:
+        return await asyncio.wait_for(point, seconds)
+    except TimeoutError:
+        return None
+
+
+async def _point(page: Page, target: Target) -> Point | None:
     try:
         left = top = 0.0
         frame: Frame = page.main_frame
@@ -119,9 +129,8 @@ async def _point(page: Page, target: Target) -> tuple[float, float] | None:
                 return None
             x, y = await element.evaluate(_ORIGIN)
             left, top, frame = left + x, top + y, inner
-        found = await frame.evaluate(
-            _FIND, {"css": target.css, "text": target.text, "nth": target.nth}
-        )
+        wanted = {"css": target.css, "text": target.text, "nth": target.nth}
+        found = await frame.evaluate(_FIND, wanted)
     except PlaywrightError as error:
         if "is not a valid selector" in error.message:
             raise LookupError(f"not a CSS selector: {target.css}") from None

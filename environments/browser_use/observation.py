@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page
+from playwright.async_api import Page, ViewportSize
 
 from environments.browser_use.tabs import Tabs
 from environments.browser_use.viewport import HEIGHT, WIDTH
@@ -17,6 +17,8 @@ from rollout.errors import EnvironmentFault
 from rollout.types import Image, JsonObject
 
 __all__ = ["Observation", "observe", "size"]
+
+VIEWPORT: ViewportSize = {"width": WIDTH, "height": HEIGHT}
 
 TITLE = 200
 """Characters of a title that are shown."""
@@ -51,6 +53,10 @@ async def observe(tabs: Tabs) -> Observation:
     """Look at the active tab. Raises TimeoutError or PlaywrightError when the page does not answer."""
     await tabs.ensure()
     page = tabs.active
+    if (
+        page.viewport_size != VIEWPORT
+    ):  # a pop-up has its own idea; so has a context that we did not make
+        await page.set_viewport_size(VIEWPORT)
     look: Look = await asyncio.wait_for(page.evaluate(PROBE), tabs.limits.probe)
     screenshot = await _screenshot(tabs, page)
     return Observation(

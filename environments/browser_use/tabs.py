@@ -88,7 +88,9 @@ class Tabs:
     async def rest(self, since: float) -> None:
         """Wait, within bounds, until the active page shows what was done from `since` on."""
         await self._reached()
-        await self.activity.rest(since)
+        if not await self.activity.rest(since):
+            await self._stop_loading()
+            self.tell(self._silence)
         await self.downloads.settle(self.limits.settle)
         if self._active is not None:
             limit = self.limits.settle * 1000
@@ -144,7 +146,11 @@ class Tabs:
 
     async def options_at(self, x: float, y: float) -> list[str]:
         """The options of the drop-down list at a point, CSS pixels."""
-        return await elements.options_at(self.active, x, y)
+        try:
+            async with asyncio.timeout(self.limits.probe):
+                return await elements.options_at(self.active, x, y)
+        except TimeoutError:
+            return []  # a page that answers no question may still take a click
 
     async def select(self, x: float, y: float, option: str) -> None:
         await elements.select_at(self.active, x, y, option)
@@ -170,8 +176,9 @@ class Tabs:
         self._reopened = True
         url, place = broken.url, self.pages.index(broken)
         await self.new_tab()
+        self._closed(broken)
         self.pages.insert(place, self.pages.pop())
-        self.spawn(broken.close())
+        self.spawn(broken.close())  # a page that hangs may take its time
         await self.goto(url)
         self.tell("the page crashed or hung, and was opened again in a new tab")
 
@@ -186,8 +193,7 @@ class Tabs:
             return await going
         except PlaywrightTimeout:
             await self._stop_loading()
-            seconds = self.limits.navigation
-            raise ActionError(f"the server did not answer within {seconds:.0f} s") from None
+            raise ActionError(self._silence) from None
         except PlaywrightError as error:
             if any(text in error.message for text in NO_PAGE):
                 return True
@@ -196,12 +202,29 @@ class Tabs:
     async def _stop_loading(self) -> None:
         session = await self.session(self.active)
         await _within(session.send("Page.stopLoading"))
+        self.activity.forget(self.active)
+
+    @property
+    def _silence(self) -> str:
+        return f"the server did not answer within {self.limits.navigation:.0f} s"
 
     async def _reached(self) -> None:
-        """Until the page has dealt with the input: navigations that it wants are then known."""
-        if self._active is not None:
-            task = "() => new Promise(done => setTimeout(() => setTimeout(done)))"
-            await _within(asyncio.wait_for(self._active.evaluate(task), self.limits.probe))
+        """Until the page has dealt with the input: then it is known whether it wants another page.
+
+        A page that does answers no question before it has it, or is stopped.
+        """
+        if self._active is None:
+            return
+        task = "() => new Promise(done => setTimeout(() => setTimeout(done)))"
+        ends = {
+            asyncio.ensure_future(_within(self._active.evaluate(task))),
+            asyncio.ensure_future(self.activity.leaving.wait()),
+        }
+        limit = self.limits.probe
+        await asyncio.wait(ends, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
 
     async def _show(self, page: Page) -> None:
         self._active = page
@@ -225,6 +248,8 @@ class Tabs:
             self.tell(f"a new tab opened: {page.url[:200]}")
 
     def _closed(self, page: Page) -> None:
+        if page not in self.pages:
+            return
         self.pages.remove(page)
         self._sessions.pop(page, None)
         self.activity.forget(page)

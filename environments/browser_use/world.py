@@ -55,7 +55,7 @@ class BrowserWorld(World):
 
     async def open(self) -> None:
         """Open the start page. Raises EnvironmentFault when it can't be opened."""
-        begun = self.tabs.activity.now()
+        begun = self.tabs.activity.begin()
         await self.tabs.open()
         try:
             if self._start != "about:blank":
@@ -108,7 +108,7 @@ class BrowserWorld(World):
     async def _do(self, action: Action) -> str:
         """Act, and wait for the page; what went wrong, for the agent to read."""
         tabs = self.tabs
-        begun = tabs.activity.now()
+        begun = tabs.activity.begin()
         try:
             async with asyncio.timeout(tabs.limits.call):
                 await tabs.ensure()
@@ -129,7 +129,10 @@ class BrowserWorld(World):
             try:
                 seen = await observe(self.tabs)
             except TimeoutError:
-                break
+                if not self.tabs.activity.navigating:
+                    break
+                await self.tabs.rest(0.0)
+                continue
             except PlaywrightError as error:
                 self._check_browser()
                 if "crash" in error.message.lower():
