@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
+from environments.claw.service import service_class
 from environments.claw.task import ClawTask, Endpoint, ServiceSpec
 from rollout.types import JsonObject, Record, Solution, Step, ToolSpec
-from suites.office_drills.office import FIXTURES, Office, Split, is_held_out, office, path_of
+from suites.office_drills.office import DEPARTMENTS, Office
 
 __all__ = ["FAMILIES", "DrillTask", "Expected", "drill"]
 
@@ -29,6 +33,20 @@ class DrillTask(ClawTask, frozen=True, kw_only=True):
     expected: tuple[Expected, ...] = ()
     answer: str = ""
     """What the final message must say."""
+    rows: dict[str, list[JsonObject]] = {}
+    """What a service starts with."""
+
+    def placed(self, folder: Path) -> DrillTask:
+        """The task with its rows as fixtures in a folder."""
+        return msgspec.structs.replace(
+            self, services=tuple(self._placed(spec, folder) for spec in self.services)
+        )
+
+    def _placed(self, spec: ServiceSpec, folder: Path) -> ServiceSpec:
+        path = folder / f"{spec.name}.json"
+        path.write_bytes(msgspec.json.encode(self.rows.get(spec.name, [])))
+        (variable,) = service_class(spec.kind).fixtures
+        return msgspec.structs.replace(spec, env={variable: str(path)})
 
 
 class Tool(NamedTuple):
@@ -65,28 +83,22 @@ TOOLS = {
     ),
 }
 
-SERVICES = {
-    "contacts": ("CONTACTS_FIXTURES", "people"),
-    "inventory": ("INVENTORY_FIXTURES", "products"),
-    "calendar": ("CALENDAR_FIXTURES", "events"),
-    "finance": ("FINANCE_FIXTURES", "expenses"),
-}
-
 
 class Draft(NamedTuple):
     """A drill without what all have in common."""
 
     prompt: str
+    rows: dict[str, list[JsonObject]]
     steps: tuple[Step, ...]
     expected: tuple[Expected, ...]
     said: str
     answer: str
 
 
-def drill(split: Split, family: str, number: int) -> DrillTask:
+def drill(split: str, family: str, number: int) -> DrillTask:
     """The drill of this number: the same one each time."""
     dice = random.Random(f"{split}/{family}/{number}")
-    draft = FAMILIES[family](office(split), split, dice)
+    draft = FAMILIES[family](Office(split, dice), dice)
     tools = tuple(dict.fromkeys(step.call for step in draft.steps))
     services = tuple(dict.fromkeys(TOOLS[tool].path.split("/")[1] for tool in tools))
     return DrillTask(
@@ -99,12 +111,13 @@ def drill(split: Split, family: str, number: int) -> DrillTask:
         max_turns=6,
         reference=Solution(name="reference", steps=draft.steps, answer=draft.answer),
         folder=family,
-        services=tuple(_service(name, split) for name in services),
+        services=tuple(ServiceSpec(name=name, kind=name) for name in services),
+        rows=draft.rows,
         endpoints={tool: Endpoint(path=TOOLS[tool].path) for tool in tools},
         clock=CLOCK,
         expected=draft.expected,
         answer=draft.said,
-        fingerprint=f"office_drills 1 {split} {family} {number}",
+        fingerprint=f"office_drills 2 {split} {family} {number}",
     )
 
 
@@ -116,20 +129,21 @@ def _spec(name: str) -> ToolSpec:
     )
 
 
-def _service(name: str, split: Split) -> ServiceSpec:
-    if name == "gmail":
-        return ServiceSpec(
-            name=name, kind=name, env={"GMAIL_FIXTURES": str(FIXTURES / "none.json")}
-        )
-    variable, rows = SERVICES[name]
-    return ServiceSpec(name=name, kind=name, env={variable: path_of(split, rows)})
-
-
-def _mail(office: Office, split: Split, dice: random.Random) -> Draft:
+def _mail(office: Office, dice: random.Random) -> Draft:
     """Find the right one of two namesakes, and mail them a figure."""
-    person = dice.choice(office.people)
-    amount, subject = _amount(split, dice), dice.choice(("total", "budget", "invoice", "price"))
-    name, department = person["name"], person["department"]
+    name, amount = office.name(), office.number()
+    subject = dice.choice(("total", "budget", "invoice", "price"))
+    people = [
+        {
+            "contact_id": f"c{office.number()}",
+            "name": name,
+            "department": department,
+            "email": f"{office.name()}{office.number()}@office.example",
+        }
+        for department in dice.sample(DEPARTMENTS, 2)
+    ]
+    index, person = _pick(people, dice)
+    department = person["department"]
     prompt = dice.choice(
         (
             f"Mail {name} from {department} the {subject}: {amount}.",
@@ -138,9 +152,9 @@ def _mail(office: Office, split: Split, dice: random.Random) -> Draft:
         )
     )
     sent = {"to": person["email"], "subject": subject, "body": str(amount)}
-    index = [one for one in office.people if one["name"] == name].index(person)
     return Draft(
         prompt,
+        {"contacts": people},
         (
             _step("contacts_search", query=name),
             _step("gmail_send", **{**sent, "to": f"{{{{1.contacts.{index}.email}}}}"}),
@@ -151,10 +165,20 @@ def _mail(office: Office, split: Split, dice: random.Random) -> Draft:
     )
 
 
-def _order(office: Office, split: Split, dice: random.Random) -> Draft:
+def _order(office: Office, dice: random.Random) -> Draft:
     """Find a product in its category, and order some of it."""
-    product = dice.choice(office.products)
-    amount, name, category = _amount(split, dice), product["name"], product["category"]
+    category, amount = office.name(), office.number()
+    products = [
+        {
+            "product_id": f"p{office.number()}",
+            "name": office.name(),
+            "category": category,
+            "quantity": dice.randrange(10),
+        }
+        for _ in range(3)
+    ]
+    index, product = _pick(products, dice)
+    name = product["name"]
     prompt = dice.choice(
         (
             f"Order {amount} of {name} from category {category}.",
@@ -162,15 +186,14 @@ def _order(office: Office, split: Split, dice: random.Random) -> Draft:
             f"In category {category} there is {name}. Order {amount} of it.",
         )
     )
-    index = [one for one in office.products if one["category"] == category].index(product)
     order = {"product_id": product["product_id"], "quantity": amount}
+    found = f"{{{{1.products.{index}.product_id}}}}"
     return Draft(
         prompt,
+        {"inventory": products},
         (
             _step("list_products", category=category),
-            _step(
-                "create_order", **{**order, "product_id": f"{{{{1.products.{index}.product_id}}}}"}
-            ),
+            _step("create_order", **{**order, "product_id": found}),
         ),
         (Expected(service="inventory", records="orders", fields=order),),
         str(amount),
@@ -178,11 +201,20 @@ def _order(office: Office, split: Split, dice: random.Random) -> Draft:
     )
 
 
-def _meeting(office: Office, _: Split, dice: random.Random) -> Draft:
+def _meeting(office: Office, dice: random.Random) -> Draft:
     """Move a meeting: find it, delete it, create it at the new hour."""
-    event = dice.choice(office.events)
-    title, day = event["title"], event["start_time"][:10]
-    hour = dice.randrange(13, 19)
+    day, hour = office.day(), dice.randrange(13, 19)
+    events: list[JsonObject] = [
+        {
+            "event_id": f"e{office.number()}",
+            "title": office.name(),
+            "start_time": f"{day}T{start:02d}:00:00Z",
+            "end_time": f"{day}T{start + 1:02d}:00:00Z",
+        }
+        for start in (9, 11)
+    ]
+    index, event = _pick(events, dice)
+    title = event["title"]
     prompt = dice.choice(
         (
             f"Move the meeting {title} on {day} to {hour}:00.",
@@ -190,21 +222,22 @@ def _meeting(office: Office, _: Split, dice: random.Random) -> Draft:
             f"The meeting {title} must start at {hour}:00 on {day}. Move it.",
         )
     )
-    index = [one for one in office.events if one["start_time"][:10] == day].index(event)
     created = {
         "title": title,
         "start_time": f"{day}T{hour}:00:00Z",
         "end_time": f"{day}T{hour + 1}:00:00Z",
     }
+    deleted = {"event_id": event["event_id"]}
     return Draft(
         prompt,
+        {"calendar": events},
         (
             _step("list_events", date=day),
             _step("delete_event", event_id=f"{{{{1.events.{index}.event_id}}}}"),
             _step("create_event", **created),
         ),
         (
-            Expected(service="calendar", records="deleted", fields={"event_id": event["event_id"]}),
+            Expected(service="calendar", records="deleted", fields=deleted),
             Expected(service="calendar", records="created_events", fields=created),
         ),
         title,
@@ -212,10 +245,20 @@ def _meeting(office: Office, _: Split, dice: random.Random) -> Draft:
     )
 
 
-def _expense(office: Office, _: Split, dice: random.Random) -> Draft:
+def _expense(office: Office, dice: random.Random) -> Draft:
     """Find an expense of a day, and file a report with its id and amount."""
-    expense = dice.choice(office.expenses)
-    title, day = expense["title"], expense["date"]
+    day = office.day()
+    expenses = [
+        {
+            "transaction_id": f"t{office.number()}",
+            "date": day,
+            "title": office.name(),
+            "amount": office.number(),
+        }
+        for _ in range(2)
+    ]
+    index, expense = _pick(expenses, dice)
+    title = expense["title"]
     prompt = dice.choice(
         (
             f"File the expense {title} of {day}.",
@@ -223,7 +266,6 @@ def _expense(office: Office, _: Split, dice: random.Random) -> Draft:
             f"The expense {title} is not filed yet, it is of {day}. File it.",
         )
     )
-    index = [one for one in office.expenses if one["date"] == day].index(expense)
     report = {
         "title": title,
         "transactions": [expense["transaction_id"]],
@@ -232,6 +274,7 @@ def _expense(office: Office, _: Split, dice: random.Random) -> Draft:
     found = f"1.transactions.{index}"
     return Draft(
         prompt,
+        {"finance": expenses},
         (
             _step("list_expenses", start_date=day, end_date=day),
             _step(
@@ -247,7 +290,7 @@ def _expense(office: Office, _: Split, dice: random.Random) -> Draft:
     )
 
 
-FAMILIES: dict[str, Callable[[Office, Split, random.Random], Draft]] = {
+FAMILIES: dict[str, Callable[[Office, random.Random], Draft]] = {
     "mail": _mail,
     "order": _order,
     "meeting": _meeting,
@@ -259,7 +302,6 @@ def _step(call: str, **arguments: Any) -> Step:
     return Step(call=call, arguments=arguments)
 
 
-def _amount(split: Split, dice: random.Random) -> int:
-    while is_held_out(amount := dice.randrange(11, 1000)) != (split == "held-out"):
-        pass
-    return amount
+def _pick(rows: Sequence[JsonObject], dice: random.Random) -> tuple[int, JsonObject]:
+    index = dice.randrange(len(rows))
+    return index, rows[index]

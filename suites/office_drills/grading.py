@@ -1,11 +1,16 @@
-"""Grading a drill by the records that its services keep, and its final message."""
+"""The world of a drill: its own rows in the Claw services, graded by the records that they keep."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from environments.claw import Claw
 from environments.claw.evidence import Evidence
+from rollout.environment import World
 from rollout.errors import EnvironmentFault
 from rollout.judge import Judge
 from rollout.types import Grade, Task, Trace
@@ -20,9 +25,14 @@ ANSWER = 0.1
 class Drills(Claw):
     """The Claw world, graded by what a drill expects: passed when all of it is so, and nothing else."""
 
+    @asynccontextmanager
+    async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
+        with TemporaryDirectory(prefix="anyharness-drill-") as folder:
+            async with super().open(_drill(task).placed(Path(folder)), seed) as world:
+                yield world
+
     async def grade(self, task: Task, trace: Trace, judge: Judge | None = None) -> Grade:
-        if not isinstance(task, DrillTask):
-            raise EnvironmentFault(f"{task.id}: not a drill")
+        task = _drill(task)
         evidence = Evidence(trace)
         notes: list[str] = []
         share = sum(_done(evidence, one, notes) for one in task.expected) / len(task.expected)
@@ -35,6 +45,12 @@ class Drills(Claw):
             parts={"completion": round(share, 4), "answer": float(said)},
             notes=tuple(notes),
         )
+
+
+def _drill(task: Task) -> DrillTask:
+    if not isinstance(task, DrillTask):
+        raise EnvironmentFault(f"{task.id}: not a drill")
+    return task
 
 
 def _done(evidence: Evidence, expected: Expected, notes: list[str]) -> float:
