@@ -1,0 +1,175 @@
+"""verl's inference servers as an engine (verl/workers/rollout/llm_server.py, 0.9.1).
+
+Token ids go in, token ids come out, over the Ray client and not over HTTP: only there does verl handle
+weight updates. What an update cuts off is asked again, under the new weights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from rollout.gateway.meter import Meter
+from rollout.gateway.upstream import Transient
+from rollout.text import one_line
+from train.engine import Sampled, SamplingParams
+from train.messages import image_urls
+
+__all__ = ["Gate", "VerlEngine", "VisionTokenizer", "decode_image", "picture"]
+
+ABORTED = ("abort", "aborted")
+
+
+class Gate:
+    """Closed while the engine sleeps: calls wait in front of it, and no attempt's clock runs."""
+
+    def __init__(self) -> None:
+        self._open = asyncio.Event()
+        self._open.set()
+        self._meter = Meter()
+        self._since: float | None = None
+
+    def close(self) -> None:
+        """Hold calls back from now on. Closing twice is harmless."""
+        if self._since is None:
+            self._open.clear()
+            self._since = self._meter.begin()
+
+    def open(self) -> None:
+        """Let them go."""
+        if self._since is not None:
+            self._meter.end(self._since)
+            self._since = None
+            self._open.set()
+
+    async def wait(self) -> None:
+        """Return when it is open."""
+        await self._open.wait()
+
+    def seconds(self) -> float:
+        """For how long it has been closed so far, all in all: `Setup.paused`."""
+        return self._meter.seconds
+
+
+class VerlEngine:
+    """Samples from verl's servers, through the client that a manager is handed."""
+
+    def __init__(
+        self,
+        client: Any,
+        gate: Gate,
+        *,
+        ends: Sequence[int] = (),
+        logprobs: bool = True,
+        top_k: int = -1,
+        pause: float = 1.0,
+    ) -> None:
+        """`ends` are the tokens that end a reply, `top_k` that of calls which name none.
+
+        `pause` is between an abort and asking again, seconds.
+        """
+        self._client = client
+        self._gate = gate
+        self._ends = frozenset(ends)
+        self._logprobs = logprobs
+        self._top_k = top_k
+        self._pause = pause
+
+    async def generate(
+        self,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        *,
+        request: str,
+        images: Sequence[bytes] = (),
+    ) -> Sampled:
+        """Ask until nothing cuts the reply off. Raises Transient where a server fails.
+
+        The seed is left out: a seed per request slows vLLM down. verl's `rollout.seed` is the servers'.
+        """
+        pictures = await asyncio.to_thread(lambda: list(map(decode_image, images))) or None
+        while True:
+            await self._gate.wait()
+            told = await self._ask(list(prompt_ids), params, request, pictures)
+            if told.stop_reason not in ABORTED:
+                return self._sampled(told, params)
+            await asyncio.sleep(self._pause)
+
+    async def _ask(
+        self, prompt: list[int], params: SamplingParams, request: str, images: Any
+    ) -> Any:
+        sampling = {
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "top_k": params.top_k or self._top_k,
+            "repetition_penalty": 1.0,
+            "logprobs": self._logprobs,
+            "max_tokens": params.max_tokens,
+        }
+        try:
+            return await self._client.generate(
+                request_id=request, prompt_ids=prompt, sampling_params=sampling, image_data=images
+            )
+        except Exception as error:
+            # Ray wraps whatever a server died of; a prompt that is too long was refused before.
+            raise Transient(one_line(f"verl: {type(error).__name__}: {error}")) from error
+
+    def _sampled(self, told: Any, params: SamplingParams) -> Sampled:
+        ids = list(told.token_ids)
+        # verl says `completed` of both.
+        cut = len(ids) >= params.max_tokens and ids[-1] not in self._ends
+        return Sampled(
+            ids=ids,
+            logprobs=list(told.log_probs or ()),
+            finish="length" if cut else "stop",
+            weights=_weights(told.extra_fields),
+        )
+
+
+def _weights(told: dict[str, Any]) -> str:
+    """The versions that sampled a reply: `3`, or `3-4` where it went on over an update."""
+    last = told.get("max_global_steps", told.get("global_steps"))
+    first = told.get("min_global_steps", last)
+    if last is None:
+        return ""
+    return f"{last}" if first in (last, None) else f"{first}-{last}"
+
+
+class VisionTokenizer:
+    """A processor as `train.policy` wants a tokenizer: each image takes as many tokens as in training.
+
+    vLLM folds the run of placeholders and unfolds it again; verl's trainer needs it unfolded.
+    """
+
+    def __init__(self, processor: Any) -> None:
+        self._processor = processor
+
+    def apply_chat_template(self, conversation: Any, **options: Any) -> list[int]:
+        """The ids of a chat request's prompt."""
+        options |= {"tokenize": False}
+        text = self._processor.apply_chat_template(conversation, **options)
+        images = [picture(url) for message in conversation for url in image_urls(message)]
+        ids: list[int] = self._processor(text=[text], images=images or None)["input_ids"][0]
+        return list(ids)
+
+    def decode(self, token_ids: Any, **options: Any) -> Any:
+        """The text of ids."""
+        return self._processor.tokenizer.decode(token_ids, **options)
+
+
+def picture(url: str) -> Any:
+    """The image of a `data:` URL. Raises ValueError for any other."""
+    head, _, data = url.partition(",")
+    if not head.startswith("data:"):
+        raise ValueError(f"image {url[:40]!r}: only data: URLs can be trained on")
+    return decode_image(base64.b64decode(data))
+
+
+def decode_image(data: bytes) -> Any:
+    """A PIL image, RGB."""
+    from PIL import Image
+
+    return Image.open(io.BytesIO(data)).convert("RGB")
