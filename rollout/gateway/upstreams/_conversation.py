@@ -1,6 +1,7 @@
 """Reading a chat conversation the way a model does: tools on offer, calls made, skills mentioned.
 
-Scripted policies know nothing of the harness but this. Three ways to a task's tool are understood: a
+Scripted policies know nothing of the harness but this. Four ways to a task's tool are understood: a line
+`Action: NAME {JSON}`, where the harness asks for such lines and reports in `Observation:` ones; a
 function of its name (`x`, `mcp__server__x`, `server_x`), a catalogue in which it is found by that name
 (`rollout.gateway.upstreams._catalog`), and a shell with the curl command that the tool's SKILL.md
 documents (`rollout.gateway.tools.skills`). The SKILL.md is read with the shell where the harness names
@@ -9,6 +10,7 @@ its path, or loaded with a function `Skill(skill)` where it names only skills.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,9 @@ SHELL_ARGUMENTS = ("cmd", "command")
 SHELL_PATIENCE = ("yield_time_ms", "yieldMs")
 SKILL_PATH = re.compile(r"[^\s`'\"()<>\[\]]*SKILL\.md")
 SKILL_LINE = re.compile(r"^\s*- ([\w-]+): (.*)$", re.M)
+ACTION = re.compile(r"^Action: *([\w.-]+) *(\{.*\})\s*$", re.M)
+ASKED_ACTION = "Action: NAME {JSON}"
+OBSERVATION = "Observation: "
 SKILL_ROOT = re.compile(r"`([^`/\s]+)` = `([^`]+)`")
 CURL = re.compile(r"^curl [^`]*?/([\w.-]+) --data-binary @- <<'JSON'\n(.*?)\nJSON$", re.M | re.S)
 STATUS = re.compile(r"[1-5]\d\d")
@@ -103,6 +108,11 @@ class Conversation:
             elif match := CURL.search(_command(arguments)):
                 calls.append((match[1], _curl_reply(output)))
         return calls
+
+    @property
+    def writes_actions(self) -> bool:
+        """Whether the harness reads its actions from text."""
+        return not self.functions and ASKED_ACTION in self._told()
 
     @property
     def has_catalog(self) -> bool:
@@ -191,6 +201,16 @@ class Conversation:
                     arguments = _json(function.get("arguments") or "{}")
                     known = arguments if isinstance(arguments, dict) else {}
                     yield function.get("name", ""), known, outputs[call["id"]]
+        yield from self._observed()
+
+    def _observed(self) -> Iterator[tuple[str, JsonObject, str]]:
+        """Actions that were written, and what the messages after them say of them."""
+        for said, told in itertools.pairwise(self._messages):
+            action = ACTION.search(_text(said)) if said.get("role") == "assistant" else None
+            if action and (output := _text(told)).startswith(OBSERVATION):
+                arguments = _json(action[2])
+                known = arguments if isinstance(arguments, dict) else {}
+                yield action[1], known, output.removeprefix(OBSERVATION)
 
 
 def tool_of(function: str, tools: Sequence[str]) -> str:

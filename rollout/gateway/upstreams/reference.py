@@ -82,6 +82,8 @@ async def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
     if isinstance(step, str):
         cut = sorted({name for name, reply in history if isinstance(reply.body, Unreadable)})
         return f"{step}\n\n(Could not be read whole: {', '.join(cut)}.)" if cut else step
+    if conversation.writes_actions:
+        return f"Action: {step.call} {json.dumps(step.arguments, ensure_ascii=False)}"
     if function := conversation.function_for(step.call):
         return _tool_call(function.name, step.arguments, request)
     return _act_by_catalog(step, conversation, request) or _act_by_shell(
