@@ -27,7 +27,7 @@ from verl.experimental.agent_loop import AgentLoopOutput, AgentLoopWorker
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from rollout.episode import Setup
-from rollout.errors import UsageError
+from rollout.errors import RolloutError, UsageError
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task
@@ -202,7 +202,7 @@ class Rollouts:
         n = prompt.pop("__rollout_n__", drawn.n)
         stage = await self._stages.open(prompt["suite"], Sampling.read(drawn))
         if prompt["task"] not in stage.tasks:
-            raise UsageError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
+            raise RolloutError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
         folder = Path(self._settings.out or tempfile.mkdtemp()) / prompt["uid"]
         try:
             with open_store(folder) as store:

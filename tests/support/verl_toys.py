@@ -1,0 +1,131 @@
+"""verl without GPUs: a tiny model's folder, a scripted client of its servers, prompts as its trainer has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from support.tiny_model import make_tokenizer
+from transformers import AutoTokenizer, Qwen3Config
+from verl.utils import tensordict_utils as tu
+from verl.utils.dataset.rl_dataset import collate_fn
+from verl.workers.rollout.replica import TokenOutput
+
+from train.verl_check import compose_recipe
+from train.verl_data import SuiteTasks
+from train.verl_launch import overrides
+
+__all__ = ["SUITE", "Scripted", "config", "model_folder", "prompts"]
+
+SUITE = "support.toy_suite --tasks 4"
+
+
+def model_folder(folder: Path) -> Path:
+    """A tokenizer and a config, no weights: what a rollout worker loads of a model."""
+    tokenizer = make_tokenizer()
+    tokenizer.save_pretrained(folder)
+    Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        architectures=["Qwen3ForCausalLM"],
+        eos_token_id=tokenizer.eos_token_id,
+    ).save_pretrained(folder)
+    return folder
+
+
+def config(model: Path, *more: str) -> Any:
+    """The recipe that every run has, made small."""
+    return compose_recipe(
+        "anyharness",
+        overrides(
+            suite=SUITE,
+            harness="react",
+            model=str(model),
+            more=[
+                "anyharness.concurrency=8",
+                "anyharness.max_tokens=256",
+                "data.train_batch_size=2",
+                "data.max_prompt_length=2048",
+                "data.max_response_length=2048",
+                "actor_rollout_ref.rollout.n=4",
+                "actor_rollout_ref.rollout.agent.num_workers=2",
+                "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
+                *more,
+            ],
+        ),
+    )
+
+
+class Scripted:
+    """Answers token ids with token ids, as `LLMServerClient` does. Episodes get fates in the order they begin.
+
+    `right` saves the note, `wrong` only says so, `explode` breaks the world, `aborted` is cut off once by a
+    weight update and then right, `forgets` answers out of a new conversation each time.
+    """
+
+    def __init__(self, model: Path, fates: Sequence[str], version: int = 3) -> None:
+        self.model, self.fates, self.version = model, tuple(fates), version
+        self.asked: list[dict[str, Any]] = []
+        self._fate: dict[str, str] = {}
+        self._cut: set[str] = set()
+        self._tokenizer: Any = None
+
+    async def generate(
+        self,
+        request_id: str,
+        *,
+        prompt_ids: list[int],
+        sampling_params: dict[str, Any],
+        image_data: Any = None,
+        **_: Any,
+    ) -> TokenOutput:
+        if self._tokenizer is None:
+            self._tokenizer = AutoTokenizer.from_pretrained(self.model)
+        self.asked.append({"request": request_id, "images": image_data, **sampling_params})
+        order = len(self._fate)
+        fate = self._fate.setdefault(request_id, self.fates[order % len(self.fates)])
+        steps = {"global_steps": self.version}
+        if fate == "aborted" and request_id not in self._cut:
+            self._cut.add(request_id)
+            self.version += 1
+            return TokenOutput(token_ids=[], stop_reason="aborted", extra_fields=steps)
+        said = _reply(self._tokenizer.decode(prompt_ids), fate) + "<|im_end|>"
+        ids = self._tokenizer.encode(said)[: sampling_params["max_tokens"]]
+        logprobs = [-0.5] * len(ids) if sampling_params["logprobs"] else None
+        steps |= {"min_global_steps": self.version, "max_global_steps": self.version}
+        return TokenOutput(
+            token_ids=ids, log_probs=logprobs, stop_reason="completed", extra_fields=steps
+        )
+
+
+def _reply(prompt: str, fate: str) -> str:
+    note = prompt.rpartition("Save a note: ")[2].partition("<")[0]
+    if (
+        fate == "wrong"
+        or prompt.rstrip().endswith("<|im_start|>assistant")
+        and "<tool_response>\n{" in prompt
+    ):
+        return f"Saved {note}."
+    text = "explode" if fate == "explode" else note
+    call = {"name": "notes_add", "arguments": {"text": text}}
+    return f"<think>a note</think><tool_call>{json.dumps(call)}</tool_call>"
+
+
+def prompts(
+    config: Any, uids: Sequence[str], *, step: int = 4, validate: bool = False, suite: str = SUITE
+) -> Any:
+    """A batch as `PPOTrainer` makes it of the dataset (`_next_train_batch`, `_validate`)."""
+    rows = SuiteTasks(suite, None, config.data)
+    batch = collate_fn([rows[i % len(rows)] for i in range(len(uids))])
+    batch["uid"] = np.array(uids, dtype=object)
+    told = tu.get_tensordict(batch)
+    tu.assign_non_tensor_data(told, "global_steps", step)
+    if validate:
+        tu.assign_non_tensor_data(told, "validate", True)
+    return told
