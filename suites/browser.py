@@ -24,6 +24,7 @@ from rollout.suite import Suite
 from rollout.types import Image, JsonObject, Task
 from suites.main import main
 from suites.options import Parser, positive
+from suites.progress import count
 
 __all__ = ["MAX_STEPS", "BrowserSuite", "Write", "numbered", "run"]
 
@@ -159,7 +160,7 @@ def _export(
             written += 1
     if not written:
         raise UsageError(f"{run}: no attempt to export; are these its tasks (--data)?")
-    return f"{written} attempts written to {out}"
+    return f"{count(written, 'attempt')} written to {out}"
 
 
 def numbered(told: Evidence) -> list[Image | None]:
