@@ -25,7 +25,7 @@ from rollout.errors import RolloutError, UsageError, usable
 from rollout.types import JsonObject
 from suites.options import Parser, positive
 from train.credit import CreditRules, Estimator
-from train.mix import Entrant, parse_mix
+from train.mix import Entrant, parse_mix, with_guests
 from train.runs import Source
 
 if TYPE_CHECKING:
@@ -54,16 +54,35 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _verl(options: argparse.Namespace) -> int:
+    """Hand over to verl's own trainer, or with --check only say what would be wrong, or be started."""
     from train import verl_launch
 
-    run = verl_launch.check if options.check else verl_launch.launch
-    return int(run(options) or 0)
+    recipe = options.recipe or verl_launch.DEFAULT
+    told = verl_launch.overrides(
+        suite=options.suite,
+        harness=options.harness,
+        model=options.model,
+        more=options.overrides,
+    )
+    if not options.check:
+        verl_launch.launch(recipe, told)
+    wrong = verl_launch.check(recipe, told)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if not wrong:
+        print(verl_launch.plan(recipe, told))
+    return USAGE if wrong else 0
 
 
 def _locally(options: argparse.Namespace) -> None:
     from train.local_progress import progress
     from train.local_trainer import GrpoRules
 
+    for name in ("suite", "model"):
+        if not getattr(options, name):
+            raise UsageError(f"--{name} is missing: the local trainer needs it")
+    if options.overrides:
+        raise UsageError(f"{options.overrides[0]}: fields of verl's config need --trainer verl")
     rules = GrpoRules(
         batch=options.batch,
         group=options.group,
@@ -79,7 +98,9 @@ def _locally(options: argparse.Namespace) -> None:
         seed=options.seed,
         credit=CreditRules(estimator=options.estimator),
     )
-    entrants = parse_mix(options.harness, options.tools)
+    entrants = parse_mix(options.harness or "react", options.tools)
+    if options.eval_harness:
+        entrants = with_guests(entrants, parse_mix(options.eval_harness, options.tools))
     if options.check:
         asyncio.run(_check(options, entrants))
         return
@@ -228,12 +249,12 @@ def _parser() -> argparse.ArgumentParser:
         description="Train a policy with GRPO on any suite and harness.",
     )
     parser.add_argument(
-        "--suite", required=True, metavar="SPEC", help='NAME, or "NAME --option ..." of its own'
+        "--suite", default="", metavar="SPEC", help='NAME, or "NAME --option ..." of its own'
     )
-    parser.add_argument("--model", required=True, metavar="PATH", help="the initial checkpoint")
+    parser.add_argument("--model", default="", metavar="PATH", help="the initial checkpoint")
     parser.add_argument(
         "--harness",
-        default="react",
+        default="",
         metavar="MIX",
         help="NAME[/TOOLS][:WEIGHT], several with commas (default: react)",
     )
@@ -242,10 +263,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--check", action="store_true", help="check everything, train nothing")
     parser.add_argument("--recipe", default="", metavar="NAME", help="verl: a run of the paper")
     parser.add_argument(
+        "overrides", nargs="*", metavar="FIELD=VALUE", help="verl: of its config, as hydra has them"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="where training is kept (runs/grpo)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the training in --out")
     parser.add_argument("--eval", default="", metavar="SPEC", help="suite of held-out tasks")
+    parser.add_argument(
+        "--eval-harness", default="", metavar="NAMES", help="more harnesses to evaluate in"
+    )
     parser.add_argument("--eval-every", type=int, default=0, metavar="N", help="steps (0: never)")
     parser.add_argument("--quiet", action="store_true", help="no progress display")
     _how(parser.add_argument_group("local trainer"))

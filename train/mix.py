@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rollout.errors import UsageError
 
-__all__ = ["Entrant", "parse_mix", "spread"]
+__all__ = ["Entrant", "parse_mix", "spread", "with_guests"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,12 @@ def _entrant(text: str, tools: str) -> Entrant:
     if not harness or not 0 < weight < float("inf"):
         raise UsageError(f"--harness: {text!r} is not NAME[/TOOLS][:WEIGHT] with a positive weight")
     return Entrant(harness, surface or tools, weight)
+
+
+def with_guests(entrants: Sequence[Entrant], guests: Sequence[Entrant]) -> tuple[Entrant, ...]:
+    """Those that are trained in, then those that are only evaluated in: their weight is 0."""
+    names = {one.name for one in entrants}
+    return (*entrants, *(replace(one, weight=0.0) for one in guests if one.name not in names))
 
 
 def spread(entrants: Sequence[Entrant], count: int, seed: str) -> list[Entrant]:

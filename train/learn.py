@@ -1,0 +1,205 @@
+"""Does a policy learn here what it is asked to, and where else does it hold? `make learn` finds out.
+
+On two CPU cores, within an hour, from nothing: a tiny Qwen3 (`train.tiny`) is pretrained on the words of
+reference episodes, taught by SFT in two harnesses, and stopped early; then GRPO goes on from there, in
+`react` (tool calls), in `react_text` (actions as text), and in both, with three seeds each. Every run is
+tested in both harnesses on held-out drills: names, numbers and days that no training task has.
+
+    teacher/   reference episodes       start/    the model that all runs begin with
+    ARM-SEED/  one run of train.grpo    docs/learning.md, docs/learning.svg are written from them
+
+A stage whose result is there is not run again, and a run that was cut off is resumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from rollout.types import Trace
+from train.learn_report import Arm, write_report
+from train.messages import conversation
+from train.mix import parse_mix
+from train.samples import Sample
+from train.sft import SftRules, distil, render_with, taught, train_on
+
+__all__ = ["main"]
+
+SEEDS = (0, 1, 2)
+ARMS = (
+    Arm("react", "react", "react_text"),
+    Arm("react_text", "react_text", "react"),
+    Arm("both", "react,react_text", ""),
+)
+
+TEACHING = 4000
+"""Drills that the teacher plays, in each harness."""
+TOKENIZER_EPISODES = 1500
+PRETRAINING = SftRules(learning_rate=4e-3, warmup=50)
+PRETRAINING_UPDATES = 900
+TUNING = SftRules(learning_rate=1e-3, warmup=10)
+TUNING_UPDATES = 60
+"""Few: what is left to learn is for GRPO."""
+
+HELD_OUT = "office_drills --split held-out --count 100"
+RL_TASKS = "office_drills --split train --first 100000 --count 4000"
+STEPS = 40
+RL = {
+    "--batch": "8",
+    "--group": "8",
+    "--learning-rate": "3e-4",
+    "--warmup": "5",
+    "--max-tokens": "96",
+    "--concurrency": "64",
+    "--eval-every": "20",
+}
+AT_ONCE = 2
+"""Runs at a time, on one thread each: faster than one run on two."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Text to be pretrained on, as a row: all of it counts."""
+
+    prompt_ids: NDArray[np.int32]
+    response_ids: NDArray[np.int32]
+
+    @property
+    def response_mask(self) -> NDArray[np.bool_]:
+        return np.ones(len(self.response_ids), np.bool_)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run all stages."""
+    parser = argparse.ArgumentParser(prog="python -m train.learn", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("runs/learn"), metavar="DIR")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), metavar="DIR")
+    options = parser.parse_args(argv)
+    asyncio.run(_learn(options.out, options.docs, Console(stderr=True)))
+
+
+async def _learn(out: Path, docs: Path, screen: Console) -> None:
+    begin = time.time()
+
+    def say(what: str) -> None:
+        screen.print(f"{(time.time() - begin) / 60:5.1f} min  {what}")
+
+    start = out / "start"
+    if not start.exists():
+        parameters = await _start(out, say)
+        _remember(out, parameters=parameters, minutes=(time.time() - begin) / 60)
+        begin = time.time()
+    runs = [(arm, seed) for arm in ARMS for seed in SEEDS]
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def run(arm: Arm, seed: int) -> None:
+        async with slots:
+            say(f"GRPO in {arm.name}, seed {seed}")
+            await _grpo(arm, seed, start, out / f"{arm.name}-{seed}")
+
+    async with asyncio.TaskGroup() as group:
+        for arm, seed in runs:
+            group.create_task(run(arm, seed))
+    say("all runs are done")
+    _remember(out, minutes=(time.time() - begin) / 60)
+    write_report(out, docs, ARMS, SEEDS)
+
+
+def _remember(out: Path, **values: float) -> None:
+    """Keep a figure for the report; minutes add up over calls that were cut off."""
+    path = out / "figures.json"
+    told = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    values["minutes"] = values.get("minutes", 0) + told.get("minutes", 0)
+    path.write_bytes(msgspec.json.encode(told | values))
+
+
+async def _start(out: Path, say: Any) -> int:
+    """Make the model that knows both harnesses, and not well; the number of its parameters."""
+    import torch
+
+    from train.tiny import make_model, make_tokenizer, save
+
+    torch.set_num_threads(2)
+    say(f"the teacher plays {TEACHING} drills in each harness")
+    episodes = await distil(
+        f"office_drills --split train --count {TEACHING}",
+        parse_mix("react,react_text"),
+        out / "teacher",
+        n=1,
+        concurrency=32,
+    )
+    every = max(1, len(episodes) // TOKENIZER_EPISODES)
+    tokenizer = make_tokenizer(_texts(trace for _, trace in episodes[::every]))
+    rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
+    model = make_model(tokenizer, seed=0)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    say(f"pretraining {size:,} parameters on {len(rows)} transcripts, {len(tokenizer)} tokens")
+    opening = tokenizer.convert_tokens_to_ids("<|im_start|>")
+    documents = [_document(row, opening) for row in rows]
+    _fit(model, documents, PRETRAINING, PRETRAINING_UPDATES, say)
+    say("SFT: the teacher's replies alone, under the harnesses' own prompts")
+    _fit(model, rows, TUNING, TUNING_UPDATES, say)
+    draft = out / "start.tmp"
+    shutil.rmtree(draft, ignore_errors=True)
+    save(model, tokenizer, draft)
+    draft.rename(out / "start")
+    return int(size)
+
+
+def _fit(model: Any, rows: Sequence[Any], rules: SftRules, updates: int, say: Any) -> None:
+    epochs = updates * rules.batch / len(rows)
+    for update, loss in train_on(model, rows, msgspec.structs.replace(rules, epochs=epochs)):
+        if update % 100 == 0 or update == updates - 1:
+            say(f"  update {update}: loss {loss:.3f}")
+
+
+def _texts(traces: Iterator[Trace]) -> Iterator[str]:
+    """What the tokenizer is trained on."""
+    for trace in traces:
+        told = conversation(trace.calls[-1])
+        yield from (msgspec.json.encode(tool["function"]).decode() for tool in told.tools)
+        for message in told.messages:
+            yield str(message.get("content") or "")
+            for call in message.get("tool_calls") or ():
+                yield f'{{"name": "{call["function"]["name"]}", "arguments": '
+                yield call["function"]["arguments"]
+
+
+def _document(row: Sample, opening: int) -> Document:
+    """A transcript without the system prompt, which is always the same."""
+    ids = np.concatenate([row.prompt_ids, row.response_ids])
+    begin = int(np.flatnonzero(ids == opening)[1])
+    return Document(ids[begin : begin + 1], ids[begin + 1 :])
+
+
+async def _grpo(arm: Arm, seed: int, model: Path, folder: Path) -> None:
+    """`python -m train.grpo`, as anyone would run it."""
+    argv = [sys.executable, "-m", "train.grpo", "--quiet", "--suite", RL_TASKS, "--eval", HELD_OUT]
+    argv += ["--model", str(model), "--out", str(folder), "--harness", arm.harnesses]
+    argv += ["--eval-harness", arm.guest] if arm.guest else []
+    argv += ["--seed", str(seed), "--steps", str(STEPS)]
+    argv += [word for pair in RL.items() for word in pair]
+    if (folder / "settings.json").exists():
+        argv.append("--resume")
+    process = await asyncio.create_subprocess_exec(
+        *argv, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    if await process.wait():
+        raise SystemExit(f"{folder}: train.grpo ended with {process.returncode}; run this again")
+
+
+if __name__ == "__main__":
+    main()
