@@ -23,8 +23,21 @@ from rollout.types import ToolCall
 __all__ = ["MEASURES", "Attempt", "Measure"]
 
 READS = frozenset(
-    "browse check count describe extract fetch find get history list lookup query read search show "
-    "status view".split()
+    {
+        *(
+            "browse",
+            "check",
+            "count",
+            "describe",
+            "extract",
+            "fetch",
+            "find",
+            "get",
+            "history",
+            "list",
+        ),
+        *("lookup", "query", "read", "search", "show", "status", "view"),
+    }
 )
 """Words in the name of a tool that only looks; any other tool is taken to write."""
 SHORTEST_VALUE = 3
@@ -82,16 +95,16 @@ def self_verification(attempt: Attempt) -> float:
 
 
 def tool_coverage(attempt: Attempt) -> float:
-    """Of the services that the reference solution uses, the share that the agent reached with at least one
-    successful call."""
+    """Of the services that the reference solution uses, the share that the agent reached with at least
+    one successful call."""
     needed = {attempt.service(tool) for tool in attempt.steps}
     reached = {attempt.service(call.name) for call in attempt.done}
     return len(needed & reached) / len(needed) if needed else math.nan
 
 
 def plan_completion(attempt: Attempt) -> float:
-    """Of the reference solution's tool calls, the share that the agent made too, by the tools' names and in
-    any order, each of its successful calls counting once. Only tasks whose solution has several steps."""
+    """Of the reference solution's tool calls, the share that the agent made too, by the tools' names and
+    in any order, each successful call counting once. Only tasks whose solution has several steps."""
     if len(attempt.steps) < 2:
         return math.nan
     wanted, made = Counter(attempt.steps), Counter(call.name for call in attempt.done)
@@ -99,16 +112,16 @@ def plan_completion(attempt: Attempt) -> float:
 
 
 def step_efficiency(attempt: Attempt) -> float:
-    """Tool calls of the reference solution over those that the agent made, at most 1. Only passed attempts:
-    doing too little is no efficiency."""
+    """Tool calls of the reference solution over those that the agent made, at most 1. Only passed
+    attempts: doing too little is no efficiency."""
     if not (attempt.passed and attempt.steps and attempt.tools):
         return math.nan
     return min(1.0, len(attempt.steps) / len(attempt.tools))
 
 
 def format_robustness(attempt: Attempt) -> float:
-    """Share of the model's function calls that can be carried out: the arguments are a JSON object (or the
-    free text that the tool takes), and the function is among those that were offered."""
+    """Share of the model's function calls that can be carried out: the arguments are a JSON object (or
+    the free text that the tool takes), and the function is among those that were offered."""
     return _share(call.parses and call.exists for call in attempt.functions)
 
 
@@ -118,8 +131,8 @@ def failed_calls(attempt: Attempt) -> float:
 
 
 def error_recovery(attempt: Attempt) -> float:
-    """Of the attempts with a failed call (an error of a task's tool, arguments that don't parse, a function
-    that does not exist), the share that went on and passed."""
+    """Of the attempts with a failed call (an error of a task's tool, arguments that don't parse, a
+    function that does not exist), the share that went on and passed."""
     failed = any(call.status >= 400 for call in attempt.tools) or any(
         not (call.parses and call.exists) for call in attempt.functions
     )

@@ -41,11 +41,11 @@ class Measured:
         return over_tasks(found[measure.name], found["task"], share=measure.share)
 
     def example(self, run: str, measure: Measure) -> str:
-        """The id of the episode that shows best what is meant; empty where none has a value."""
+        """The id of the episode that shows best what is meant; empty where none shows it."""
         values = self.of(run).set_index("episode")[measure.name].dropna()
-        if values.empty:
-            return ""
-        return str(values.idxmax() if measure.example == "highest" else values.idxmin())
+        if measure.example == "lowest":
+            return str(values.idxmin()) if len(values) else ""
+        return str(values.idxmax()) if values.gt(0).any() else ""
 
     def judged(self, verdicts: pd.DataFrame, measures: Sequence[Measure]) -> Measured:
         """With what a judge said, in columns beside the computed ones."""
@@ -117,11 +117,11 @@ def _functions(called: Counter[tuple[str, str, str, bool]]) -> pd.DataFrame:
         for run in {key[0] for key in rows}
         for what in ("all", "passed")
     }
-    found = [
-        (run, tool, kind, row["all"], row["all"] / totals[run, "all"], row["passed"])
-        + (row["passed"] / totals[run, "passed"] if totals[run, "passed"] else float("nan"),)
-        for (run, tool, kind), row in rows.items()
-    ]
+    found = []
+    for (run, tool, kind), row in rows.items():
+        share = row["all"] / totals[run, "all"]
+        in_passed = row["passed"] / (totals[run, "passed"] or float("nan"))
+        found.append((run, tool, kind, row["all"], share, row["passed"], in_passed))
     columns = ["run", "tool", "kind", "calls", "share", "calls_passed", "share_passed"]
     frame = pd.DataFrame(found, columns=columns)
     return frame.sort_values(["run", "calls"], ascending=[True, False], ignore_index=True)

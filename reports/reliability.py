@@ -60,7 +60,7 @@ def curves(runs: Runs) -> Table:
     """pass@k and pass^k for each k up to the number of attempts."""
     rows = [row for run in runs for row in _curve(run)]
     return Table(
-        name="pass-over-k",
+        name="pass-at-k",
         title="pass@k and pass^k over k",
         frame=pd.DataFrame(rows, columns=["run", "k", *_spread("hat"), *_spread("at"), "n"]),
         columns={
@@ -281,10 +281,10 @@ def _curve(run: Run) -> Iterator[JsonObject]:
         yield row
 
 
-_PAIR = (
-    "a b comparable tasks hat hat_low hat_high only_a only_b p mean mean_low mean_high "
-    "p_attempts settled needed"
-).split()
+_PAIR = [
+    *("a", "b", "comparable", "tasks", "hat", "hat_low", "hat_high", "only_a", "only_b", "p"),
+    *("mean", "mean_low", "mean_high", "p_attempts", "settled", "needed"),
+]
 
 
 def _pair_row(pair: Pair) -> JsonObject:
