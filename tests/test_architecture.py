@@ -16,7 +16,7 @@ ALLOWED = {
     "judges": {"rollout", "judges"},
     "suites": {"rollout", "environments", "harness_wrappers", "judges", "suites"},
     "train": {"rollout", "suites", "train"},
-    "reports": {"rollout", "suites", "reports"},
+    "reports": {"rollout", "judges", "suites", "reports"},
 }
 
 ONLY_IN = {
