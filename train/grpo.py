@@ -125,11 +125,11 @@ def _locally(options: argparse.Namespace) -> None:
 
 
 async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> None:
-    """Open all that training would, with nobody to play."""
-    from train.local_engine import load_model
+    """Open all that training would."""
+    from train.policy import PolicyUpstream
 
-    load_model(options.model)
-    opened = arenas(entrants, options.suite, options.eval, None, ["--sandbox", options.sandbox])
+    policy = PolicyUpstream.from_spec(options.model, "")
+    opened = arenas(entrants, options.suite, options.eval, policy, ["--sandbox", options.sandbox])
     async with opened as found:
         for arena in found:
             print(f"{arena.entrant.name}: {len(arena.tasks)} tasks, {len(arena.held_out)} held out")

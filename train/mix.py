@@ -52,7 +52,7 @@ def _entrant(text: str, tools: str) -> Entrant:
     except ValueError:
         head, weight = text, 1.0
     harness, _, surface = (head or text).partition("/")
-    if not harness or not 0 < weight < float("inf"):
+    if not harness.partition(":")[0] or not 0 < weight < float("inf"):
         raise UsageError(f"--harness: {text!r} is not NAME[/TOOLS][:WEIGHT] with a positive weight")
     return Entrant(harness, surface or tools, weight)
 

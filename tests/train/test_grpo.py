@@ -1,0 +1,185 @@
+"""The local trainer on a model of random weights: it learns, it resumes, it mixes harnesses."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
+pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
+
+from rollout.errors import UsageError  # noqa: E402
+from train.grpo import main, train_locally  # noqa: E402
+from train.local_checkpoint import Checkpoints, MetricsFile  # noqa: E402
+from train.local_trainer import GrpoRules  # noqa: E402
+from train.mix import parse_mix  # noqa: E402
+from train.tiny import make_model, make_tokenizer, save  # noqa: E402
+
+pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]
+
+ROOT = Path(__file__).parents[2]
+SUITE = "support.letters"
+RULES = GrpoRules(batch=2, group=3, learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = make_tokenizer(["write small letters", "You are an agent"], 320)
+    save(make_model(tokenizer, seed=0, width=32, layers=1, window=2048), tokenizer, folder)
+    return str(folder)
+
+
+def train(model: str, folder: Path, steps: int, harness: str = "react", **more: Any) -> Path:
+    rules = more.pop("rules", RULES)
+    return asyncio.run(
+        train_locally(
+            model,
+            folder,
+            rules,
+            parse_mix(harness),
+            suite=SUITE,
+            steps=steps,
+            max_tokens=8,
+            sandbox="local",
+            **more,
+        )
+    )
+
+
+def weights(folder: Path) -> Any:
+    from safetensors.torch import load_file
+
+    checkpoint = Checkpoints(folder / "checkpoints").latest()
+    assert checkpoint is not None
+    return load_file(checkpoint / "model.safetensors")
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "metrics.jsonl").read_bytes().splitlines()
+    return [msgspec.json.decode(line) for line in lines]
+
+
+def same_training(one: Path, other: Path) -> None:
+    """The same episodes, and the same weights but for the order in which floats were added."""
+    names = ("step", "reward", "episode/tokens", "groups/zero_variance", "staleness")
+    told = [[[line.get(name) for name in names] for line in metrics(f)] for f in (one, other)]
+    assert told[0] == told[1]
+    mine, theirs = weights(one), weights(other)
+    for name, tensor in mine.items():
+        assert torch.allclose(tensor, theirs[name], atol=1e-4), name
+
+
+def test_a_run_that_goes_on_is_the_run_that_never_stopped(model: str, tmp_path: Path) -> None:
+    train(model, tmp_path / "whole", 4, evaluation=SUITE, eval_every=2)
+    train(model, tmp_path / "parts", 2, evaluation=SUITE, eval_every=2)
+    train(model, tmp_path / "parts", 4, evaluation=SUITE, eval_every=2, resume=True)
+    same_training(tmp_path / "whole", tmp_path / "parts")
+    lines = metrics(tmp_path / "whole")
+    assert [line["step"] for line in lines] == [0, 0, 1, 2, 2, 3, 4]
+    assert any("held_out/react/pass^3" in line for line in lines)
+    assert {line["staleness"] for line in lines if "staleness" in line} == {0.0}
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_nothing_is_lost(model: str, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    argv = [sys.executable, "-m", "train.grpo", "--suite", SUITE, "--model", model, "--quiet"]
+    argv += ["--out", str(folder), "--steps", "3", "--batch", "2", "--group", "3"]
+    argv += ["--learning-rate", "0.01", "--max-tokens", "8", "--sandbox", "local"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    for moment in ("rollouts/000000/react/traces.zst", "checkpoints/000001", "rollouts/000002"):
+        resume = ["--resume"] if (folder / "settings.json").exists() else []
+        process = subprocess.Popen([*argv, *resume], cwd=ROOT, env=environment)
+        while not (folder / moment).exists() and process.poll() is None:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert subprocess.run([*argv, "--resume"], cwd=ROOT, env=environment).returncode == 0
+    train(model, tmp_path / "whole", 3)
+    same_training(tmp_path / "whole", folder)
+
+
+def test_reward_rises(model: str, tmp_path: Path) -> None:
+    rules = msgspec.structs.replace(RULES, batch=5, group=6, learning_rate=3e-2)
+    train(model, tmp_path / "run", 12, rules=rules)
+    rewards = [line["reward"] for line in metrics(tmp_path / "run")]
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.2
+
+
+def test_harnesses_are_mixed_and_told_apart(model: str, tmp_path: Path) -> None:
+    rules = msgspec.structs.replace(RULES, batch=4, kl=0.1, epochs=2, mini_batches=2)
+    train(model, tmp_path / "run", 2, "react:0.5,react_text:0.5", rules=rules)
+    lines = metrics(tmp_path / "run")
+    assert all("reward/react" in line and "reward/react_text" in line for line in lines)
+    assert lines[1]["kl/initial"] > 0
+    assert lines[1]["kl/old"] != 0
+
+
+def test_other_settings_are_refused(model: str, tmp_path: Path) -> None:
+    train(model, tmp_path / "run", 1)
+    with pytest.raises(UsageError, match="add --resume"):
+        train(model, tmp_path / "run", 1)
+    rules = msgspec.structs.replace(RULES, group=4)
+    with pytest.raises(UsageError, match="group was 3"):
+        train(model, tmp_path / "run", 2, rules=rules, resume=True)
+
+
+def test_check_opens_everything_and_trains_nothing(
+    model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    argv = ["--suite", SUITE, "--model", model, "--check", "--out", str(tmp_path / "run")]
+    main([*argv, "--eval", SUITE, "--sandbox", "local"])
+    assert capsys.readouterr().out == "react: 5 tasks, 5 held out\n"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["--suite", SUITE], "--model is missing"),
+        (["--suite", SUITE, "--model", "/nowhere"], "no config.json"),
+        (["--suite", "nothing", "--model", "MODEL"], "unknown suite 'nothing'"),
+        (["--suite", SUITE, "--model", "MODEL", "--harness", "react:0"], "positive weight"),
+        (["--suite", SUITE, "--model", "MODEL", "a.b=1"], "need --trainer verl"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    argv: list[str], told: str, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    argv = [word.replace("MODEL", model) for word in argv]
+    with pytest.raises(SystemExit) as ended:
+        main([*argv, "--out", str(tmp_path / "run"), "--quiet"])
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_whole_or_not_there(model: str, tmp_path: Path) -> None:
+    from train.local_engine import load_model
+
+    policy, tokenizer = load_model(model)
+    optimizer = torch.optim.AdamW(policy.parameters())
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    left = tmp_path / ".000001.1"
+    left.mkdir()
+    for step in (1, 2, 3):
+        checkpoints.save(step, policy, tokenizer, optimizer)
+    assert not left.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000002", "000003"]
+    assert checkpoints.latest() == tmp_path / "000003"
+
+
+def test_metrics_of_steps_that_come_again_are_forgotten(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path, 0)
+    for step in range(3):
+        file.write(step, {"reward": step / 2})
+    with (tmp_path / "metrics.jsonl").open("ab") as torn:
+        torn.write(b'{"step": 3, "rew')
+    assert [line["step"] for line in MetricsFile(tmp_path, 2).read()] == [0, 1]
