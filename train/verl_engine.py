@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import copy
 import io
 from collections.abc import Sequence
 from typing import Any
@@ -149,9 +150,10 @@ class VisionTokenizer:
 
     def apply_chat_template(self, conversation: Any, **options: Any) -> list[int]:
         """The ids of a chat request's prompt."""
-        options |= {"tokenize": False}
-        text = self._processor.apply_chat_template(conversation, **options)
         images = [picture(url) for message in conversation for url in image_urls(message)]
+        # Processors rewrite the messages that they are given.
+        messages = copy.deepcopy(conversation)
+        text = self._processor.apply_chat_template(messages, **{**options, "tokenize": False})
         ids: list[int] = self._processor(text=[text], images=images or None)["input_ids"][0]
         return list(ids)
 
