@@ -42,8 +42,8 @@ SERVICE = "Browser-Use Cloud"
 class CloudBrowsers(Browsers):
     """Creates a session, gives its own first context to the episode, and stops it."""
 
-    def __init__(self, key: str, api: str = API) -> None:
-        """Raises UsageError without a key."""
+    def __init__(self, key: str, api: str) -> None:
+        """`api` is the address of the API. Raises UsageError without a key."""
         if not key:
             raise UsageError(f"--browser browser-use-cloud: set {KEY} to your key")
         self._key = key
@@ -54,7 +54,7 @@ class CloudBrowsers(Browsers):
 
     @classmethod
     def from_environment(cls) -> CloudBrowsers:
-        return cls(os.environ.get(KEY, ""))
+        return cls(os.environ.get(KEY, ""), API)
 
     async def prepare(self) -> None:
         """Open and close one session: only that tells whether key, plan and balance will do."""

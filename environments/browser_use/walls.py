@@ -24,7 +24,7 @@ PROBE = """() => {
     title: document.title,
     text: text.slice(0, 2000),
     length: text.length,
-    captcha: shown(`[data-sitekey], #px-captcha, #challenge-form, #challenge-running,
+    captcha: shown(`[data-sitekey], .g-recaptcha, .h-captcha, .cf-turnstile, #px-captcha, #challenge-form, #challenge-running,
       iframe[src*="captcha-delivery.com"], iframe[src*="challenges.cloudflare.com"],
       iframe[src*="hcaptcha.com"], iframe[src*="recaptcha/"], iframe[title*="captcha" i]`),
     password: shown('input[type=password]'),
@@ -47,20 +47,23 @@ TITLES = re.compile(
     r"^just a moment|^attention required|access (?:to this page has been )?denied|^robot or human"
     r"|are you (?:a robot|human)|verify (?:that )?you are (?:a )?human|pardon our interruption"
     r"|security (?:check|verification)|captcha|^(?:403|429)\b|^too many requests"
-    r"|^请完成验证|安全验证|人机验证",
+    r"|^请完成验证|安全验证|人机验证|验证您?是真人",
     re.IGNORECASE,
 )
 SENTENCES = re.compile(
     r"unusual traffic from your computer network|verify(?:ing)? (?:that )?you are (?:a )?human"
     r"|confirm (?:that )?you(?: are|'re|’re) (?:not a robot|human)|prove (?:that )?you are not a robot"
     r"|checking (?:if the site connection is secure|your browser before)"
-    r"|请证明您不是机器人|请完成(?:安全)?验证",
+    r"|请证明您不是机器人|请完成(?:安全)?验证|验证您?是真人",
     re.IGNORECASE,
 )
 LOGIN_PATH = re.compile(
     r"/(?:log[-_]?in|sign[-_]?in|authwall|auth|sso|session/new)\b", re.IGNORECASE
 )
-LOGIN_WANTED = re.compile(r"log[ -]?in|sign[ -]?in|password|account|登录|密码|账号", re.IGNORECASE)
+LOGIN_TITLE = re.compile(r"log[ -]?in\b|sign[ -]?in\b|登录", re.IGNORECASE)
+LOGIN_WANTED = re.compile(
+    r"log(?:ged)?[ -]?in\b|sign[ -]?(?:in|up)\b|regist|password|登录|注册|密码", re.IGNORECASE
+)
 
 
 def wall(url: str, look: Look) -> str:
@@ -72,7 +75,11 @@ def wall(url: str, look: Look) -> str:
         return f"bot check: {look['title'].strip()[:100]}"
     if urlsplit(url).path.startswith("/sorry/") or (short and SENTENCES.search(look["text"])):
         return "bot check"
-    if look["password"] and short and LOGIN_PATH.search(urlsplit(url).path):
+    if (
+        look["password"]
+        and short
+        and (LOGIN_PATH.search(urlsplit(url).path) or LOGIN_TITLE.search(look["title"]))
+    ):
         return "login"
     return ""
 

@@ -27,6 +27,8 @@ def look(title: str = "Shop", text: str = "Welcome", **fields: object) -> Look:
         ("https://a.org/", look(text="请完成验证后继续"), "bot check"),
         ("https://a.org/login?next=/x", look(password=True), "login"),
         ("https://a.org/register", look(password=True), ""),
+        ("https://a.org/account", look("Log in to continue", password=True), "login"),
+        ("https://a.org/x", look("请验证您是真人 - 远望"), "bot check: 请验证您是真人 - 远望"),
         ("https://a.org/login", look(), ""),
     ],
 )

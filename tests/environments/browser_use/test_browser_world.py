@@ -152,7 +152,8 @@ async def test_typing(environment: BrowserUse) -> None:
 
 
 async def test_scrolling_and_dragging(environment: BrowserUse) -> None:
-    page = """<div id=box style="width:200px;height:100px;overflow:auto"><div style="height:900px">box</div></div>
+    page = """<div id=box style="width:200px;height:100px;overflow:auto">
+      <div style="height:900px">box</div></div>
       <input type=range min=0 max=100 value=0 style="width:400px" oninput="document.title=this.value">
       <div id=a draggable=true style="width:90px;height:40px">Card</div>
       <div id=b style="width:200px;height:60px" ondragover="event.preventDefault()"
@@ -178,11 +179,11 @@ async def test_pages_that_open_tabs(environment: BrowserUse) -> None:
         "/": titled(
             "Start",
             """<a href=/two target=_blank>New tab</a><br>
-            <button onclick="open('/two', '', 'width=300,height=200')">Pop up</button>
-            <button onkeydown="open('/two')">By key</button>
-            <button onclick="open('/shut')">Shut</button>""",
+            <button onclick="window.open('/two', '', 'width=300,height=200')">Pop up</button>
+            <button onkeydown="window.open('/two')">By key</button>
+            <button onclick="window.open('/shut')">Shut</button>""",
         ),
-        "/two": titled("Two", "<button onclick='close()'>Close me</button>"),
+        "/two": titled("Two", "<button onclick='window.close()'>Close me</button>"),
         "/shut": "<script>close()</script>",
     }
     async with browsing(environment, pages) as hand:
