@@ -28,6 +28,8 @@ from suites.screen import say
 __all__ = ["main"]
 
 USAGE, INTERRUPTED = 2, 130
+ANSWERED = {"cross-harness", "paired"}
+"""Tables in a terminal after which the answer in words is printed."""
 
 EPILOG = """\
 examples:
@@ -75,6 +77,9 @@ def _print(report: Report, names: Sequence[str]) -> None:
     console = Console()
     for name in names:
         print_table(console, report.table(name))
+    if ANSWERED & set(names):
+        console.print()
+        print_verdict(console, verdict(report.runs))
 
 
 def _write(report: Report, folder: Path, title: str) -> None:

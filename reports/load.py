@@ -144,6 +144,9 @@ def load_runs(
     """
     if not paths:
         raise UsageError("name at least one run's folder")
+    for path in paths:
+        if not path.is_dir():
+            raise UsageError(f"{path}: no such folder; name the folder of a run (runs/NAME)")
     twice = [path for path, n in Counter(path.resolve() for path in paths).items() if n > 1]
     if twice:
         raise UsageError(f"{twice[0]} is named twice: leave one out")

@@ -3,153 +3,199 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from reports.behaviour import Measure
 from reports.cells import shown
-from reports.comparability import marks
+from reports.comparability import unlike
+from reports.cross_harness import passes_by_task
 from reports.intervals import Interval, paired_difference
 from reports.load import Run, Runs
 from reports.measured import Measured, measured
 from reports.reliability import Pair, compare
-from rollout.statistics import Estimate, summarise
+from rollout.statistics import Estimate, estimate, mean, pass_hat_k
 
 __all__ = ["verdict"]
 
 REASONS = 3
 """Differences in behaviour that are named."""
+REPEATED = ("shell_share_passed",)
+"""Measures that say what another says already."""
+
+
+@dataclass(frozen=True)
+class _Rated:
+    """A run within its group."""
+
+    run: Run
+    name: str
+    """As short as tells it apart in the group."""
+    rate: Estimate
+    """pass^k."""
+    average: float
+    """pass@1, which ranks runs that are level in pass^k."""
+
+    @property
+    def figure(self) -> str:
+        return f"{self.rate.value:.0%} [{100 * self.rate.low:.0f}, {100 * self.rate.high:.0f}]"
 
 
 def verdict(runs: Runs) -> list[str]:
-    """A paragraph for each comparison that the runs allow, then what forbids to compare some of them.
+    """Which is more reliable, how sure that is, and what else differs: a paragraph a comparison.
 
     Harnesses are compared for each model; where no model ran in several, the models of each harness;
     else all runs. Every word comes from the numbers of the other tables.
     """
-    lines = [line for title, group in _groups(runs) for line in _compared(runs, title, group)]
-    apart = dict.fromkeys(mark.run for mark in marks(runs) if not mark.minor)
-    if apart:
-        fields = dict.fromkeys(mark.field for mark in marks(runs) if not mark.minor)
-        lines.append(
-            f"Careful: {_listed(list(apart))} can't simply be compared with {runs.base.label}: other "
-            f"{_listed(list(fields)[:5])}{' and more' if len(fields) > 5 else ''}. What looks like the "
-            "harness or the model may be that."
-        )
-    return lines
+    return [
+        line
+        for title, group, name in _groups(runs)
+        for line in _compared(measured(runs), runs.k, title, group, name)
+    ]
 
 
-def _groups(runs: Runs) -> Iterator[tuple[str, list[Run]]]:
-    """What is compared with what: (title, runs)."""
-    ways: tuple[tuple[str, Callable[[Run], str]], ...] = (
-        ("With the model {}", lambda run: run.model),
-        ("In the harness {}", lambda run: run.harness),
+def _groups(runs: Runs) -> Iterator[tuple[str, list[Run], Callable[[Run], str]]]:
+    """What is compared with what: title, runs, and what a run is called beside the others."""
+    model, harness = (lambda run: run.model), (lambda run: run.harness)
+    ways: tuple[tuple[str, Callable[[Run], str], Callable[[Run], str]], ...] = (
+        ("With the model {}", model, harness),
+        ("In the harness {}", harness, model),
     )
-    for title, key in ways:
+    for title, key, name in ways:
         split: dict[str, list[Run]] = {}
         for run in runs:
             split.setdefault(key(run), []).append(run)
-        several = {name: group for name, group in split.items() if len(group) > 1}
+        several = {value: group for value, group in split.items() if len(group) > 1}
         if several:
-            yield from ((title.format(name), group) for name, group in several.items())
+            yield from ((title.format(value), group, name) for value, group in several.items())
             return
-    yield "Of these runs", list(runs)
+    yield "Of these runs", list(runs), lambda run: run.label
 
 
-def _compared(runs: Runs, title: str, group: Sequence[Run]) -> Iterator[str]:
-    rated = [(run, rate) for run in group if (rate := _rate(run, runs.k))]
+def _compared(
+    found: Measured, k: int, title: str, group: Sequence[Run], name: Callable[[Run], str]
+) -> Iterator[str]:
+    rated, where = _ranked(k, group, name)
+    figure = f"pass^{k}" if k > 1 else "pass@1"
     if not rated:
-        yield f"{title}: nothing can be said yet, no task has {_times(runs.k)}."
+        yield f"{title}: nothing can be said yet, no task has {_times(k)}."
         return
-    rated.sort(key=lambda item: -item[1].value)
-    (best, rate), others = rated[0], rated[1:]
-    name = f"pass^{runs.k}" if runs.k > 1 else "pass@1"
+    best, others = rated[0], rated[1:]
     if not others:
-        yield f"{best.label}: {name} {_rated(rate)}. There is nothing to compare it with."
+        yield f"{best.run.label}: {figure} {best.figure}, {where}. Nothing to compare it with."
         return
-    if rate.value == others[0][1].value:
-        names = [run.label for run, other in rated if other.value == rate.value]
-        lead = f"{_listed(names)} are level in {name}, {_rated(rate)}"
-    else:
-        second, behind = others[0]
-        lead = f"{best.label} leads in {name}, {_rated(rate)}; next is {second.label}, {_rated(behind)}"
-    yield f"{title}, {lead}."
-    for other, _ in others:
-        pair = compare(other, best, runs.k)
-        yield f"{_sure(pair, name)}{_why(runs, pair)}"
+    second = others[0]
+    level = best.rate.value == second.rate.value
+    lead = f"{best.name} and {second.name} are level" if level else f"{best.name} is ahead"
+    both = best.figure if level else f"{best.figure} against {second.figure} of {second.name}"
+    pair = compare(second.run, best.run, k)
+    yield (
+        f"{title}, {lead}: {figure} {both}, {where}. "
+        + " ".join(filter(None, (_sure(pair, figure), _careful(pair), _why(found, pair))))
+    )
+    if rest := [_briefly(compare(other.run, best.run, k), other) for other in others[1:]]:
+        yield f"Behind {best.name} as well: {'; '.join(rest)}."
 
 
-def _rate(run: Run, k: int) -> Estimate | None:
-    return summarise(run.episodes, k).rates.pass_hat_k
+def _ranked(k: int, group: Sequence[Run], name: Callable[[Run], str]) -> tuple[list[_Rated], str]:
+    """The best first, on the tasks that all of them can be compared on, and which these are.
+
+    Where there is no such task, each stands on its own.
+    """
+    passes = {run.label: passes_by_task(run) for run in group}
+    enough = [{t for t, (n, _) in found.items() if n >= k} for found in passes.values()]
+    shared = set.intersection(*enough)
+    names = Counter(map(name, group))
+    rated = []
+    for run, own in zip(group, enough, strict=True):
+        chosen = [passes[run.label][task] for task in sorted(shared or own)]
+        rate = estimate([pass_hat_k(n, c, k) for n, c in chosen])
+        if rate:
+            short = name(run) if names[name(run)] == 1 else run.label
+            rated.append(_Rated(run, short, rate, mean([c / n for n, c in chosen])))
+    rated.sort(key=lambda item: (-item.rate.value, -item.average))
+    several = f"the {len(shared)} tasks that all of them ran" if len(group) > 1 else "its tasks"
+    return rated, f"on {several}" if shared else "each on its own tasks"
 
 
-def _sure(pair: Pair, name: str) -> str:
+def _sure(pair: Pair, figure: str) -> str:
     """How sure one can be that b, the leader, is better than a."""
-    versus = f"{pair.b.label} against {pair.a.label}"
     if not pair.tasks:
-        return f"{versus}: they have no task in common with {_times(pair.k)} in both."
+        return f"They have no task in common with {_times(pair.k)} in both, so nothing is sure."
     numbers = (
-        f"on the {pair.tasks} tasks that both ran, {name} differs by {_points(pair.hat)} "
-        f"(paired bootstrap over tasks), {pair.only_b} tasks passed every time only in the former and "
-        f"{pair.only_a} only in the latter, p = {shown(pair.p, 'number')} (exact McNemar)"
+        f"{figure} differs by {_points(pair.hat)} (paired bootstrap over {pair.tasks} tasks), "
+        f"{pair.only_b} tasks were passed every time by the first alone and {pair.only_a} by the second "
+        f"alone, p = {shown(pair.p, 'number')} (exact McNemar)"
     )
     if pair.settled:
-        return f"{versus}: the difference is settled: {numbers}."
-    return f"{versus}: can't tell them apart at n = {pair.tasks}: {numbers}. {_more(pair)}"
+        return f"That is settled: {numbers}."
+    return f"Can't tell them apart at n = {pair.tasks}: {numbers}. {_more(pair)}"
 
 
 def _more(pair: Pair) -> str:
     if math.isinf(pair.needed):
-        return "They are level, so no number of further tasks is known to be enough."
+        return "Level as they are, no number of tasks would settle it."
     if pair.needed:
         return f"About {pair.needed:.0f} more tasks of this kind would settle a difference of this size."
-    return "Test and interval disagree on it: take more tasks."
+    return "The interval and the test disagree, which a few more tasks would settle."
 
 
-def _why(runs: Runs, pair: Pair) -> str:
+def _careful(pair: Pair) -> str:
+    fields = _unlike(pair)
+    if not fields:
+        return ""
+    return f"Careful: {_listed(fields)} differ as well, which may be the reason."
+
+
+def _unlike(pair: Pair) -> list[str]:
+    """What else differs; of the tasks only those that both ran are compared."""
+    serious = [m.field for m in unlike(pair.a, pair.b) if not m.minor]
+    return [field for field in serious if not field.startswith("tasks")][:5]
+
+
+def _why(found: Measured, pair: Pair) -> str:
     """What differs beside the result: endings without a grade, and behaviour."""
     parts = []
     ends = [_ends(run) for run in (pair.b, pair.a)]
     if any(ends):
         parts.append(f"without a grade ended {ends[0] or 'none'} against {ends[1] or 'none'}")
-    found = measured(runs)
-    for measure, _ in _strongest(found, pair):
+    for measure in _strongest(found, pair):
         values = [found.value(run.label, measure).value for run in (pair.b, pair.a)]
         this, that = (shown(value, measure.kind) for value in values)
         parts.append(f"{measure.label} {this} against {that}")
-    return (
-        f" What differs: {'; '.join(parts)}."
-        if parts
-        else " No measure of behaviour differs clearly."
-    )
+    if not parts:
+        return "No measure of behaviour differs clearly."
+    return f"What differs in the records: {'; '.join(parts)}."
+
+
+def _briefly(pair: Pair, other: _Rated) -> str:
+    sure = "settled" if pair.settled else f"can't tell at n = {pair.tasks}"
+    fields = _unlike(pair)
+    apart = f", other {_listed(fields)}" if fields else ""
+    return f"{other.name} {other.figure} (p = {shown(pair.p, 'number')}, {sure}{apart})"
 
 
 def _ends(run: Run) -> str:
-    counts: dict[str, int] = {}
-    for episode in run.episodes:
-        if not episode.outcome.graded:
-            what = (
-                f"{episode.outcome.value} ({episode.cause})" if episode.cause else episode.outcome
-            )
-            counts[what] = counts.get(what, 0) + 1
+    counts = Counter(
+        f"{e.outcome.value} ({e.cause})" if e.cause else e.outcome.value
+        for e in run.episodes
+        if not e.outcome.graded
+    )
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
 
 
-def _strongest(found: Measured, pair: Pair) -> list[tuple[Measure, Interval]]:
+def _strongest(found: Measured, pair: Pair) -> list[Measure]:
     """The measures whose paired interval over tasks lies beside 0, the clearest first."""
     a, b = (found.of(run.label).groupby("task") for run in (pair.a, pair.b))
-    clear = []
+    clear: list[tuple[float, Measure]] = []
     for measure in found.measures:
         d = (b[measure.name].mean() - a[measure.name].mean()).dropna().tolist()
         interval = paired_difference(d, share=measure.share)
-        if interval.settled:
-            width = interval.high - interval.low  # 0 when every task agrees
-            clear.append((abs(interval.value) / (width or math.inf), measure, interval))
+        if interval.settled and measure.name not in REPEATED:
+            clear.append((abs(interval.value) / (interval.high - interval.low), measure))
     clear.sort(key=lambda item: -item[0])
-    return [(measure, interval) for _, measure, interval in clear[:REASONS]]
-
-
-def _rated(rate: Estimate) -> str:
-    return f"{rate.value:.0%} [{100 * rate.low:.0f}, {100 * rate.high:.0f}] of {rate.n} tasks"
+    return [measure for _, measure in clear[:REASONS]]
 
 
 def _points(d: Interval) -> str:
