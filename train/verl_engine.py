@@ -13,46 +13,15 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from rollout.gateway.meter import Meter
 from rollout.gateway.upstream import Transient
 from rollout.text import one_line
 from train.engine import Sampled, SamplingParams
+from train.gate import Gate
 from train.messages import image_urls
 
-__all__ = ["Gate", "VerlEngine", "VisionTokenizer", "decode_image", "picture"]
+__all__ = ["VerlEngine", "VisionTokenizer", "decode_image", "picture"]
 
 ABORTED = ("abort", "aborted")
-
-
-class Gate:
-    """Closed while the engine sleeps: calls wait in front of it, and no attempt's clock runs."""
-
-    def __init__(self) -> None:
-        self._open = asyncio.Event()
-        self._open.set()
-        self._meter = Meter()
-        self._since: float | None = None
-
-    def close(self) -> None:
-        """Hold calls back from now on. Closing twice is harmless."""
-        if self._since is None:
-            self._open.clear()
-            self._since = self._meter.begin()
-
-    def open(self) -> None:
-        """Let them go."""
-        if self._since is not None:
-            self._meter.end(self._since)
-            self._since = None
-            self._open.set()
-
-    async def wait(self) -> None:
-        """Return when it is open."""
-        await self._open.wait()
-
-    def seconds(self) -> float:
-        """For how long it has been closed so far, all in all: `Setup.paused`."""
-        return self._meter.seconds
 
 
 class VerlEngine:

@@ -32,10 +32,11 @@ from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task
 from train.credit import Credit, assign
+from train.gate import Gate
 from train.policy import PolicyUpstream
 from train.runs import open_store
 from train.samples import Sample, build_samples
-from train.verl_engine import Gate, VerlEngine, VisionTokenizer
+from train.verl_engine import VerlEngine, VisionTokenizer
 from train.verl_rows import TqRow, outputs, tq_row
 from train.verl_settings import Settings
 

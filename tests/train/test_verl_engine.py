@@ -8,7 +8,8 @@ import pytest
 
 from rollout.gateway.upstream import Transient
 from train.engine import Sampled, SamplingParams
-from train.verl_engine import Gate, VerlEngine
+from train.gate import Gate
+from train.verl_engine import VerlEngine
 
 END = 9
 
