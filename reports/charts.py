@@ -1,0 +1,379 @@
+"""Charts as data: Plotly figures in plain JSON, drawn by the page with the plotly.js that it carries.
+
+Colours are names of the page's style (`var(--c1)`), so that a figure is redrawn when the theme changes.
+Series differ in dash, marker or pattern as well as in colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from reports.load import Run, Runs
+from reports.table import Table
+from rollout.statistics import Estimate, estimate, pass_at_k, pass_hat_k
+from rollout.types import JsonObject
+
+__all__ = ["Figure", "figures"]
+
+COLOURS = 6
+"""The page's `--c1` to `--c6`: Okabe and Ito's palette, darkened or lightened for contrast."""
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
+PATTERNS = ("", "/", ".", "x", "-", "+")
+WORST_TASKS = 60
+"""A heat map shows no more tasks than people can look at: the least reliable ones."""
+
+_PERCENT = {"tickformat": ".0%", "range": [0, 1.02]}
+_SPLIT = {
+    "model": "model_seconds",
+    "tools": "tool_seconds",
+    "harness and waiting": "harness_seconds",
+    "setup": "setup_seconds",
+    "grading": "grading_seconds",
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart: what Plotly draws, and what is said of it."""
+
+    name: str
+    title: str
+    about: str
+    data: list[JsonObject]
+    layout: JsonObject = field(default_factory=dict)
+    height: int = 360
+    """Pixels; kept free before the chart is drawn, so that nothing jumps."""
+
+
+def figures(
+    runs: Runs, tables: Sequence[Table], places: Mapping[tuple[str, str], int]
+) -> dict[str, Figure]:
+    """All charts by name. `places` has the page's index of each (run's label, episode's id)."""
+    made = [bars(runs), curves(runs), heat_map(runs, places), split(runs)]
+    made += [radar(table) for table in tables if table.name == "behaviour"]
+    return {figure.name: figure for figure in made}
+
+
+def colour(n: int, soft: bool = False) -> str:
+    """The n-th series' colour, as the page's style names it."""
+    return f"var(--c{n % COLOURS + 1}{'-soft' if soft else ''})"
+
+
+def bars(runs: Runs) -> Figure:
+    """pass@1, pass^k and pass@k of each run, with 95 % intervals over tasks."""
+    labels = [run.label for run in runs]
+    counts = _counts(runs)
+    rates = {f"pass@{runs.k}": (pass_at_k, runs.k), "pass@1": (pass_at_k, 1)}
+    rates = (
+        {**rates, f"pass^{runs.k}": (pass_hat_k, runs.k)}
+        if runs.k > 1
+        else {"pass@1": rates["pass@1"]}
+    )
+    data = []
+    for n, (name, (rate, k)) in enumerate(reversed(rates.items())):
+        values = [_estimate(counts[label], rate, k) for label in labels]
+        marker = {"color": colour(n), "symbol": SYMBOLS[n], "size": 11}
+        data.append(_points(name, labels, values, marker, offset=(n - 1) * 0.22))
+    return Figure(
+        name="reliability-bars",
+        title="How often it succeeds, and how often every time",
+        about=f"pass^{runs.k}: all {runs.k} attempts at a task pass; pass@{runs.k}: any does. Lines: 95 % "
+        "intervals over tasks. Whether two runs differ is told by the paired comparison below.",
+        data=data,
+        layout={
+            "xaxis": _PERCENT,
+            "yaxis": {
+                "tickvals": list(range(len(labels))),
+                "ticktext": labels,
+                "range": [len(labels) - 0.5, -0.5],
+                "showgrid": False,
+            },
+        },
+        height=130 + 74 * len(labels),
+    )
+
+
+def curves(runs: Runs) -> Figure:
+    """pass@k (dashed) and pass^k (solid) over k: what more attempts would give, and what they cost."""
+    data: list[JsonObject] = []
+    for n, (label, counts) in enumerate(_counts(runs).items()):
+        most = min((attempts for attempts, _ in counts), default=0)
+        ks = list(range(1, most + 1))
+        for name, rate, dash in (("pass@k", pass_at_k, "dash"), ("pass^k", pass_hat_k, "solid")):
+            found = [_estimate(counts, rate, k) for k in ks]
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": label,
+                    "legendgroup": label,
+                    "showlegend": name == "pass^k",
+                    "x": ks,
+                    "y": [e.value if e else None for e in found],
+                    "line": {"color": colour(n), "width": 2.5, "dash": dash},
+                    "marker": {"symbol": SYMBOLS[n % len(SYMBOLS)], "size": 8, "color": colour(n)},
+                    "hovertemplate": f"{label}<br>{name}, k = %{{x}}: %{{y:.1%}}<extra></extra>",
+                }
+            )
+    return Figure(
+        name="curves",
+        title="Any of k attempts, all of k attempts",
+        about="Dashed: pass@k, any of k passes. Solid: pass^k, all k pass. The further the two part, "
+        "the more an agent's success is luck. Unbiased estimates from the attempts made.",
+        data=data,
+        layout={
+            "xaxis": {"title": {"text": "k"}, "dtick": 1, "showgrid": False},
+            "yaxis": {**_PERCENT, "range": [-0.03, 1.03]},
+        },
+        height=380 + 24 * len(runs),
+    )
+
+
+def heat_map(runs: Runs, places: Mapping[tuple[str, str], int]) -> Figure:
+    """Tasks x attempts, the least reliable tasks first; a click opens the episode."""
+    frame = runs.episodes
+    totals = frame.groupby("task")["passed"].mean().sort_values(kind="stable")
+    tasks = list(totals.index[:WORST_TASKS])
+    columns = [(run.label, attempt) for run in runs for attempt in range(run.manifest.attempts)]
+    found = {
+        (label, attempt, task): (episode, outcome)
+        for label, attempt, task, episode, outcome in zip(
+            frame["run"],
+            frame["attempt"],
+            frame["task"],
+            frame["episode"],
+            frame["outcome"],
+            strict=True,
+        )
+    }
+    cells = [[found.get((label, attempt, task)) for label, attempt in columns] for task in tasks]
+    left_out = len(totals) - len(tasks)
+    return Figure(
+        name="heat-map",
+        title="Each attempt at each task",
+        about="A tick passed, a cross failed, a dash has no grade. The least reliable tasks come first"
+        + (f" ({left_out} more reliable tasks are left out)" if left_out else "")
+        + "; columns are attempts, run by run. Click a cell to open the episode.",
+        data=[
+            {
+                "type": "heatmap",
+                "z": [[_heat(cell) for cell in row] for row in cells],
+                "x": list(range(len(columns))),
+                "y": tasks,
+                "text": [[_tick(cell) for cell in row] for row in cells],
+                "texttemplate": "%{text}",
+                "hovertext": [
+                    [_hover(columns[n], task, cell) for n, cell in enumerate(row)]
+                    for task, row in zip(tasks, cells, strict=True)
+                ],
+                "hoverinfo": "text",
+                "customdata": [
+                    [
+                        places.get((columns[n][0], cell[0])) if cell else None
+                        for n, cell in enumerate(row)
+                    ]
+                    for row in cells
+                ],
+                "zmin": 0,
+                "zmax": 2,
+                "colorscale": _three("var(--heat-bad)", "var(--heat-other)", "var(--heat-good)"),
+                "showscale": False,
+                "xgap": 2,
+                "ygap": 2,
+            }
+        ],
+        layout={
+            "xaxis": {
+                "side": "top",
+                "tickvals": [n + (run.manifest.attempts - 1) / 2 for n, run in _starts(runs)],
+                "ticktext": [_broken(run.label) for _, run in _starts(runs)],
+                "tickangle": 0,
+                "showgrid": False,
+                "zeroline": False,
+            },
+            "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": n - 0.5,
+                    "x1": n - 0.5,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"color": "var(--page)", "width": 8},
+                }
+                for n, _ in _starts(runs)[1:]
+            ],
+        },
+        height=130 + 22 * len(tasks),
+    )
+
+
+def radar(table: Table) -> Figure:
+    """Shares in [0, 1] around a circle, a line per run, as in the paper's Figure 5."""
+    axes = {column.label: name for name, column in table.columns.items() if column.kind == "share"}
+    data: list[JsonObject] = []
+    for n, record in enumerate(table.frame.to_dict("records")):
+        label, values = str(record["run"]), [_number(record[name]) for name in axes.values()]
+        data.append(
+            {
+                "type": "scatterpolar",
+                "name": label,
+                "theta": [*axes, *list(axes)[:1]],
+                "r": [*values, *values[:1]],
+                "fill": "toself",
+                "fillcolor": colour(n, soft=True),
+                "line": {"color": colour(n), "dash": DASHES[n % len(DASHES)], "width": 2.5},
+                "marker": {"symbol": SYMBOLS[n % len(SYMBOLS)], "size": 7, "color": colour(n)},
+                "hovertemplate": f"{label}<br>%{{theta}}: %{{r:.1%}}<extra></extra>",
+            }
+        )
+    axis = {"gridcolor": "var(--line)", "linecolor": "var(--line)"}
+    polar = {
+        "bgcolor": "rgba(0,0,0,0)",
+        "radialaxis": {
+            **axis,
+            "range": [0, 1],
+            "tickformat": ".0%",
+            "dtick": 0.25,
+            "angle": 90,
+            "tickangle": 90,
+            "tickfont": {"color": "var(--soft)", "size": 11},
+        },
+        "angularaxis": {**axis, "direction": "clockwise", "rotation": 90},
+    }
+    layout = {
+        "polar": polar,
+        "margin": {"l": 90, "r": 90, "t": 40, "b": 40},
+        "legend": {"y": -0.12},
+    }
+    return Figure(
+        name="radar",
+        title="Behaviour at a glance",
+        about="Shares, 0 % in the middle and 100 % at the rim. The table below defines each of them.",
+        data=data,
+        layout=layout,
+        height=440 + 24 * len(data),
+    )
+
+
+def split(runs: Runs) -> Figure:
+    """Mean seconds of an attempt by where they went."""
+    means = runs.episodes.groupby("run")[list(_SPLIT.values())].mean()
+    labels = [run.label for run in runs if run.label in means.index]
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": part,
+            "y": labels,
+            "x": [_number(means.loc[label, column]) for label in labels],
+            "marker": {"color": colour(n), "pattern": {"shape": PATTERNS[n], "solidity": 0.15}},
+            "hovertemplate": f"%{{y}}<br>{part}: %{{x:.2f}} s<extra></extra>",
+        }
+        for n, (part, column) in enumerate(_SPLIT.items())
+    ]
+    return Figure(
+        name="time-split",
+        title="Where the time of an attempt goes",
+        about="Mean seconds per attempt. The gateway measures the waits for the model and for tools; "
+        "what is left is the harness itself.",
+        data=data,
+        layout={
+            "barmode": "stack",
+            "xaxis": {"title": {"text": "seconds"}},
+            "yaxis": {"autorange": "reversed", "showgrid": False},
+        },
+        height=150 + 44 * len(labels),
+    )
+
+
+def _counts(runs: Runs) -> dict[str, list[tuple[int, int]]]:
+    """Label -> (graded attempts, passes) of each task that has a graded attempt."""
+    graded = runs.episodes[runs.episodes["graded"]]
+    tasks = graded.groupby(["run", "task"])["passed"].agg(["size", "sum"])
+    counts: dict[str, list[tuple[int, int]]] = {run.label: [] for run in runs}
+    for (label, _), made, passed in zip(tasks.index, tasks["size"], tasks["sum"], strict=True):
+        counts[str(label)].append((int(made), int(passed)))
+    return counts
+
+
+def _estimate(counts: Sequence[tuple[int, int]], rate: Any, k: int) -> Estimate | None:
+    return estimate([rate(n, c, k) for n, c in counts if n >= k])
+
+
+def _points(
+    name: str,
+    labels: Sequence[str],
+    values: Sequence[Estimate | None],
+    marker: JsonObject,
+    offset: float,
+) -> JsonObject:
+    """A dot per label with its interval, moved a little so that series do not hide each other."""
+    shown = [
+        (n, label, value)
+        for n, (label, value) in enumerate(zip(labels, values, strict=True))
+        if value
+    ]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [value.value for _, _, value in shown],
+        "y": [n + offset for n, _, _ in shown],
+        "marker": marker,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [value.high - value.value for _, _, value in shown],
+            "arrayminus": [value.value - value.low for _, _, value in shown],
+            "color": marker["color"],
+            "thickness": 2.5,
+            "width": 0,
+        },
+        "hovertext": [
+            f"{label}<br>{name}: {value.value:.1%} ({value.low:.0%} to {value.high:.0%}), {value.n} tasks"
+            for _, label, value in shown
+        ],
+        "hoverinfo": "text",
+    }
+
+
+def _heat(cell: tuple[str, str] | None) -> int | None:
+    return None if cell is None else {"passed": 2, "failed": 0}.get(cell[1], 1)
+
+
+def _tick(cell: tuple[str, str] | None) -> str:
+    return "" if cell is None else {"passed": "✓", "failed": "✗"}.get(cell[1], "–")
+
+
+def _hover(column: tuple[str, int], task: str, cell: tuple[str, str] | None) -> str:
+    label, attempt = column
+    return f"{task}<br>{label}, attempt {attempt + 1}: {cell[1] if cell else 'not made'}"
+
+
+def _three(*colours: str) -> list[list[Any]]:
+    """A colour scale with steps in place of shades."""
+    third = 1 / 3
+    return [[edge * third, shade] for n, shade in enumerate(colours) for edge in (n, n + 1)]
+
+
+def _starts(runs: Runs) -> list[tuple[int, Run]]:
+    found, start = [], 0
+    for run in runs:
+        found.append((start, run))
+        start += run.manifest.attempts
+    return found
+
+
+def _broken(label: str) -> str:
+    return label.replace(" · ", "<br>")
+
+
+def _number(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
