@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 __all__ = ["HEIGHT", "WIDTH", "Limits", "pixels"]
 
-WIDTH, HEIGHT = 1280, 720
+WIDTH = 1280
+HEIGHT = 720
 
 
 @dataclass(frozen=True)

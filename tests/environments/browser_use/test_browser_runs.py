@@ -93,6 +93,7 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @needs_chromium()
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 async def test_crashes_cost_nothing(tmp_path: Path, temporary: Path) -> None:
     (tmp_path / "verify.py").write_text(VERIFY)
     crashes = set(random.Random(7).sample(range(5, EPISODES), CRASHES))
