@@ -1,4 +1,4 @@
-"""verl without GPUs: a tiny model's folder, a scripted client of its servers, prompts as its trainer has them."""
+"""verl without GPUs: a tiny model's folder, a scripted client of its servers, prompts of its trainer."""
 
 from __future__ import annotations
 
@@ -63,10 +63,11 @@ def config(model: Path, *more: str) -> Any:
 
 
 class Scripted:
-    """Answers token ids with token ids, as `LLMServerClient` does. Episodes get fates in the order they begin.
+    """Answers token ids with token ids, as `LLMServerClient` does.
 
-    `right` saves the note, `wrong` only says so, `explode` breaks the world, `aborted` is cut off once by a
-    weight update and then right, `forgets` answers out of a new conversation each time.
+    Episodes get fates in the order in which they begin. `right` saves the note, and so does `thinks`,
+    whose thought is not in the next prompt, so that its calls don't merge; `wrong` only says so;
+    `explode` breaks the world; `aborted` is cut off once by a weight update, and then right.
     """
 
     def __init__(self, model: Path, fates: Sequence[str], version: int = 3) -> None:
@@ -106,15 +107,11 @@ class Scripted:
 
 def _reply(prompt: str, fate: str) -> str:
     note = prompt.rpartition("Save a note: ")[2].partition("<")[0]
-    if (
-        fate == "wrong"
-        or prompt.rstrip().endswith("<|im_start|>assistant")
-        and "<tool_response>\n{" in prompt
-    ):
+    if fate == "wrong" or "<tool_response>\n{" in prompt:
         return f"Saved {note}."
-    text = "explode" if fate == "explode" else note
-    call = {"name": "notes_add", "arguments": {"text": text}}
-    return f"<think>a note</think><tool_call>{json.dumps(call)}</tool_call>"
+    arguments = json.dumps({"text": "explode" if fate == "explode" else note})
+    call = f'<tool_call>{{"name":"notes_add","arguments":{arguments}}}</tool_call>'
+    return f"<think>so</think>\n\n{call}" if fate == "thinks" else call
 
 
 def prompts(
