@@ -59,9 +59,9 @@ def figures(
     return {figure.name: figure for figure in made}
 
 
-def colour(n: int, soft: bool = False) -> str:
+def colour(n: int) -> str:
     """The n-th series' colour, as the page's style names it."""
-    return f"var(--c{n % COLOURS + 1}{'-soft' if soft else ''})"
+    return f"var(--c{n % COLOURS + 1})"
 
 
 def bars(runs: Runs) -> Figure:
@@ -82,7 +82,7 @@ def bars(runs: Runs) -> Figure:
     return Figure(
         name="reliability-bars",
         title="How often it succeeds, and how often every time",
-        about=f"pass^{runs.k}: all {runs.k} attempts at a task pass; pass@{runs.k}: any does. Lines: 95 % "
+        about=f"pass^{runs.k}: all {runs.k} attempts at a task pass; pass@{runs.k}: any does. With 95 % "
         "intervals over tasks. Whether two runs differ is told by the paired comparison below.",
         data=data,
         layout={
@@ -113,11 +113,13 @@ def curves(runs: Runs) -> Figure:
                     "name": label,
                     "legendgroup": label,
                     "showlegend": name == "pass^k",
-                    "x": ks,
+                    # Runs that are level would hide each other: each is moved a little.
+                    "x": [k + 0.03 * (n - (len(runs) - 1) / 2) for k in ks],
                     "y": [e.value if e else None for e in found],
                     "line": {"color": colour(n), "width": 2.5, "dash": dash},
                     "marker": {"symbol": SYMBOLS[n % len(SYMBOLS)], "size": 8, "color": colour(n)},
-                    "hovertemplate": f"{label}<br>{name}, k = %{{x}}: %{{y:.1%}}<extra></extra>",
+                    "text": [f"{label}<br>{name}, k = {k}" for k in ks],
+                    "hovertemplate": "%{text}: %{y:.1%}<extra></extra>",
                 }
             )
     return Figure(
@@ -127,7 +129,7 @@ def curves(runs: Runs) -> Figure:
         "the more an agent's success is luck. Unbiased estimates from the attempts made.",
         data=data,
         layout={
-            "xaxis": {"title": {"text": "k"}, "dtick": 1, "showgrid": False},
+            "xaxis": {"dtick": 1, "tickprefix": "k = ", "showgrid": False},
             "yaxis": {**_PERCENT, "range": [-0.03, 1.03]},
         },
         height=380 + 24 * len(runs),
@@ -167,6 +169,7 @@ def heat_map(runs: Runs, places: Mapping[tuple[str, str], int]) -> Figure:
                 "y": tasks,
                 "text": [[_tick(cell) for cell in row] for row in cells],
                 "texttemplate": "%{text}",
+                "textfont": {"color": "var(--heat-text)", "size": 13},
                 "hovertext": [
                     [_hover(columns[n], task, cell) for n, cell in enumerate(row)]
                     for task, row in zip(tasks, cells, strict=True)
@@ -216,7 +219,11 @@ def heat_map(runs: Runs, places: Mapping[tuple[str, str], int]) -> Figure:
 
 def radar(table: Table) -> Figure:
     """Shares in [0, 1] around a circle, a line per run, as in the paper's Figure 5."""
-    axes = {column.label: name for name, column in table.columns.items() if column.kind == "share"}
+    axes = {
+        column.label: name
+        for name, column in table.columns.items()
+        if column.kind == "share" and table.frame[name].notna().any()
+    }
     data: list[JsonObject] = []
     for n, record in enumerate(table.frame.to_dict("records")):
         label, values = str(record["run"]), [_number(record[name]) for name in axes.values()]
@@ -226,8 +233,6 @@ def radar(table: Table) -> Figure:
                 "name": label,
                 "theta": [*axes, *list(axes)[:1]],
                 "r": [*values, *values[:1]],
-                "fill": "toself",
-                "fillcolor": colour(n, soft=True),
                 "line": {"color": colour(n), "dash": DASHES[n % len(DASHES)], "width": 2.5},
                 "marker": {"symbol": SYMBOLS[n % len(SYMBOLS)], "size": 7, "color": colour(n)},
                 "hovertemplate": f"{label}<br>%{{theta}}: %{{r:.1%}}<extra></extra>",
@@ -273,7 +278,7 @@ def split(runs: Runs) -> Figure:
             "name": part,
             "y": labels,
             "x": [_number(means.loc[label, column]) for label in labels],
-            "marker": {"color": colour(n), "pattern": {"shape": PATTERNS[n], "solidity": 0.15}},
+            "marker": {"color": colour(n), "pattern": _pattern(n)},
             "hovertemplate": f"%{{y}}<br>{part}: %{{x:.2f}} s<extra></extra>",
         }
         for n, (part, column) in enumerate(_SPLIT.items())
@@ -286,11 +291,16 @@ def split(runs: Runs) -> Figure:
         data=data,
         layout={
             "barmode": "stack",
-            "xaxis": {"title": {"text": "seconds"}},
+            "xaxis": {"ticksuffix": " s"},
+            "legend": {"traceorder": "normal"},
             "yaxis": {"autorange": "reversed", "showgrid": False},
         },
         height=150 + 44 * len(labels),
     )
+
+
+def _pattern(n: int) -> JsonObject:
+    return {"shape": PATTERNS[n], "fillmode": "overlay", "solidity": 0.12, "size": 9}
 
 
 def _counts(runs: Runs) -> dict[str, list[tuple[int, int]]]:

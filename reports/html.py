@@ -49,14 +49,14 @@ SECTIONS = (
         "Reliability",
         "Whether an agent succeeds every time, not only once.",
         ("curves", "heat-map"),
-        ("pass-at-k", "paired", "outcomes", "tasks", "transfer"),
+        ("paired", "pass-at-k", "outcomes", "tasks", "transfer"),
     ),
     Section(
         "behaviour",
         "Behaviour",
         "What agents do on the way, computed from the records of their calls.",
         ("radar",),
-        ("behaviour",),
+        ("behaviour", "effort", "tool-use", "measures"),
     ),
     Section(
         "cost",
@@ -173,12 +173,18 @@ def _sections(
 
 
 def _overview(title: str, answer: Sequence[str], first: str, shown: Mapping[str, Figure]) -> str:
-    lines = "".join(f"<li>{escape(line)}</li>" for line in answer)
+    lines = "".join(map(_answer, answer))
     charts = _chart(shown["reliability-bars"]) if "reliability-bars" in shown else ""
     return (
         f'<section id="overview"><h1>{escape(title)}</h1><ul class="verdict">{lines}</ul>'
         f"{first}{charts}</section>"
     )
+
+
+def _answer(line: str) -> str:
+    """A paragraph of the answer, its first sentence for those who read no more."""
+    first, stop, rest = line.partition(". ")
+    return f"<li><strong>{escape(first + stop.strip())}</strong> {escape(rest)}</li>"
 
 
 def _section(name: str, title: str, about: str, body: str) -> str:
@@ -233,7 +239,7 @@ def _footer(runs: Runs, episodes: int) -> str:
     folders = ", ".join(str(run.folder) for run in runs)
     return (
         f"{episodes:,} episodes of {len(runs)} runs ({folders}). Keep the folders episodes and images "
-        "beside this page. The same tables lie beside it as CSV, Parquet and Markdown."
+        "beside this page; its tables are in the folder tables as CSV, Parquet and Markdown."
     )
 
 

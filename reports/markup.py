@@ -20,6 +20,9 @@ Links = Mapping[tuple[str, str], int]
 SEARCHED = 8
 """Tables with more rows get a search field."""
 
+SHORT = 34
+"""Characters of a text that is not broken into lines."""
+
 _NUMBERS = ("count", "share", "number", "seconds", "tokens", "money")
 
 
@@ -31,11 +34,10 @@ def table_html(table: Table, links: Links, told: Collection[str] = ()) -> str:
     return (
         f'<div class="table"><h3 id="{name}">{escape(table.title)}</h3>'
         f"{paragraph(table.about, 'about')}"
-        f"{''.join(paragraph(note, 'note') for note in table.notes if note not in told)}"
         f"{_search(table)}"
         f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">'
         f'<table class="sortable" id="{name}-table"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{_meaning(columns)}</div>"
+        f"<tbody>{rows}</tbody></table></div>{_notes(table, told)}{_meaning(columns)}</div>"
     )
 
 
@@ -57,14 +59,14 @@ def _row(record: Mapping[Any, Any], columns: Mapping[str, Column], links: Links)
 
 def _cell(record: Mapping[Any, Any], name: str, column: Column, links: Links) -> str:
     value = record.get(name)
-    text = escape(shown(value, column.kind))
+    text = written = escape(shown(value, column.kind))
     sort_key = "" if _absent(value) else escape(str(value))
     if column.kind in _NUMBERS:
         return f'<td class="n" data-v="{sort_key}">{text}{_interval(record, value, column)}</td>'
     place = links.get((str(record.get("run")), str(value)))
     if place is not None:
         text = f'<a href="#episode/{place}">{text}</a>'
-    kind = "flag" if column.kind == "flag" else "t"
+    kind = "t short" if len(written) <= SHORT else "t"
     return f'<td class="{kind}" data-v="{sort_key}">{text}</td>'
 
 
@@ -102,6 +104,11 @@ def _meaning(columns: Mapping[str, Column]) -> str:
         return ""
     items = "".join(f"<dt>{escape(label)}</dt><dd>{escape(text)}</dd>" for label, text in helps)
     return f'<details class="meaning"><summary>What the columns mean</summary><dl>{items}</dl></details>'
+
+
+def _notes(table: Table, told: Collection[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in table.notes if note not in told)
+    return f'<ul class="notes">{items}</ul>' if items else ""
 
 
 def paragraph(text: str, kind: str) -> str:

@@ -229,7 +229,7 @@ function heading(index) {
   return h("header", {},
     h("div", { class: "controls" }, step(-1), step(1), close),
     h("h2", { id: "viewer-title", tabindex: "-1" }, e[ID]),
-    h("p", { class: "facts" }, badge(e[OUTCOME]), ` ${run.label} · ${run.harness} · ${run.model} · attempt ${e[ATTEMPT] + 1} · ` +
+    h("p", { class: "facts" }, badge(e[OUTCOME]), ` ${run.label} · attempt ${e[ATTEMPT] + 1} · ` +
       `${(e[PROMPT] + e[COMPLETION]).toLocaleString("en")} tokens · ${e[SECONDS].toFixed(1)} s`));
 }
 
