@@ -66,7 +66,7 @@ class Activity:
 
         Requests that were under way before are not waited for: some pages always have one.
         """
-        limits = self._limits
+        limits, begun = self._limits, self._clock()
         while True:
             now = self._clock()
             loads = [load for load in self._loads.values() if load.begun >= since]
@@ -74,7 +74,7 @@ class Activity:
             if not loads and now >= quiet_at:
                 return True
             navigating = any(load.navigation for load in loads)
-            deadline = since + (limits.navigation if navigating else limits.settle)
+            deadline = begun + (limits.navigation if navigating else limits.settle)
             if now >= deadline:
                 if loads and not navigating:
                     self._tell(f"the page still loads after {limits.settle:.0f} s")

@@ -26,6 +26,8 @@ NO_PAGE = ("Download is starting", "interrupted by another navigation", "net::ER
 """Ends of a navigation that are none of its faults: a download, a page that sends elsewhere at once."""
 
 DIALOG_TEXT = 500
+EVENTS = 20
+"""That one reply tells: pages can ask for ever."""
 
 
 class Tabs:
@@ -78,6 +80,8 @@ class Tabs:
     def take_events(self) -> list[str]:
         """What happened since the last time."""
         events, self._events = self._events, []
+        if (more := len(events) - EVENTS) > 0:
+            events[EVENTS:] = [f"and {more} more"]
         return events
 
     async def ensure(self) -> None:

@@ -24,9 +24,12 @@ PROBE = """() => {
     title: document.title,
     text: text.slice(0, 2000),
     length: text.length,
-    captcha: shown(`[data-sitekey], .g-recaptcha, .h-captcha, .cf-turnstile, #px-captcha, #challenge-form, #challenge-running,
+    captcha: shown(`[data-sitekey]:not([data-size=invisible]),
+      .g-recaptcha:not([data-size=invisible]), .h-captcha:not([data-size=invisible]), .cf-turnstile,
+      #px-captcha, #challenge-form, #challenge-running,
       iframe[src*="captcha-delivery.com"], iframe[src*="challenges.cloudflare.com"],
-      iframe[src*="hcaptcha.com"], iframe[src*="recaptcha/"], iframe[title*="captcha" i]`),
+      iframe[src*="hcaptcha.com"]:not([src*="size=invisible"]), iframe[title*="captcha challenge" i],
+      iframe[src*="recaptcha/"]:not([src*="size=invisible"])`),
     password: shown('input[type=password]'),
   };
 }"""

@@ -112,7 +112,13 @@ class BrowserWorld(World):
         try:
             async with asyncio.timeout(tabs.limits.call):
                 await tabs.ensure()
-                await action.perform(tabs)
+                page = tabs.active
+                try:
+                    await action.perform(tabs)
+                except PlaywrightError:
+                    # A page may close itself on a click, before the click is over.
+                    if not page.is_closed() or not self._connected:
+                        raise
                 await tabs.rest(begun)
         except ActionError as error:
             return str(error)
@@ -157,9 +163,13 @@ class BrowserWorld(World):
             images=(seen.screenshot,),
         )
 
-    def _check_browser(self) -> None:
+    @property
+    def _connected(self) -> bool:
         browser = self._context.browser
-        if browser is None or not browser.is_connected():
+        return browser is not None and browser.is_connected()
+
+    def _check_browser(self) -> None:
+        if not self._connected:
             raise EnvironmentFault("the browser crashed or was disconnected")
 
 
