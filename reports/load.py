@@ -223,7 +223,7 @@ def _models(manifests: Sequence[Manifest]) -> list[str]:
     for name, manifest in zip(names, manifests, strict=True):
         others = [m.model for n, m in zip(names, manifests, strict=True) if n == name]
         settings = [
-            f"{key}={value}"
+            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
             for key, value in manifest.model.items()
             if key != "model"
             and _is_short(value)

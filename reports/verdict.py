@@ -115,7 +115,8 @@ def _ranked(k: int, group: Sequence[Run], name: Callable[[Run], str]) -> tuple[l
             short = name(run) if names[name(run)] == 1 else run.label
             rated.append(_Rated(run, short, rate, mean([c / n for n, c in chosen])))
     rated.sort(key=lambda item: (-item.rate.value, -item.average))
-    several = f"the {len(shared)} tasks that all of them ran" if len(group) > 1 else "its tasks"
+    who = "both" if len(group) == 2 else "all of them"
+    several = f"the {len(shared)} tasks that {who} ran" if len(group) > 1 else "its tasks"
     return rated, f"on {several}" if shared else "each on its own tasks"
 
 

@@ -1,13 +1,15 @@
 """From folders to data: what is read, what is labelled how, and what is refused."""
 
+import asyncio
 import os
 from pathlib import Path
 
 import pytest
-from support.recorded import model_call, record, tool
+from support.recorded import attempt, model_call, record, tool
 
 from reports.load import load_runs
 from rollout.errors import UsageError
+from rollout.store import EpisodeStore
 from rollout.types import Trace
 
 
@@ -24,12 +26,6 @@ def test_frames_have_a_row_for_each_attempt_and_each_call(tmp_path: Path) -> Non
 
 
 def test_the_last_try_of_an_attempt_counts(tmp_path: Path) -> None:
-    import asyncio
-
-    from support.recorded import attempt
-
-    from rollout.store import EpisodeStore
-
     folder = record(tmp_path / "a", {"t": ["infra_error:model"]})
 
     async def again() -> None:
