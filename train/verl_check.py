@@ -12,6 +12,7 @@ import dataclasses
 import io
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -61,6 +62,7 @@ def compose_recipe(recipe: str, overrides: Sequence[str]) -> DictConfig:
         raise UsageError(f"recipe {recipe}: {one_line(str(error))}") from error
 
 
+@cache
 def _defaults() -> dict[str, Any]:
     """verl's own, where no recipe has touched them."""
     GlobalHydra.instance().clear()
@@ -173,6 +175,11 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
     for where, (value, allowed) in rules.items():
         if value not in allowed:
             yield f"{where}: must be {' or '.join(map(str, allowed))}, not {value}"
+    if config.data.train_batch_size % actor.ppo_mini_batch_size:
+        yield (
+            "actor_rollout_ref.actor.ppo_mini_batch_size: must divide data.train_batch_size"
+            f" ({config.data.train_batch_size}), not be {actor.ppo_mini_batch_size}"
+        )
     if rollout.n < 2:
         yield f"actor_rollout_ref.rollout.n: a group needs 2 episodes or more, not {rollout.n}"
 
