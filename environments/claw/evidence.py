@@ -16,11 +16,10 @@ of `forbid` says what happened that must not.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from rollout.answers import normalise, said, said_any
 from rollout.types import JsonObject, ToolCall, Trace
 
 __all__ = ["Evidence", "Score", "normalise", "robustness"]
@@ -39,7 +38,6 @@ class Evidence:
         self.faults: list[JsonObject] = trace.world.get("faults", [])
         """The faults that were injected, in order."""
         self._calls = trace.tool_calls
-        self._text = normalise(trace.answer)
 
     def calls(self, tool: str | None = None) -> list[ToolCall]:
         """Dispatched calls in order: all, or those of one tool."""
@@ -54,11 +52,11 @@ class Evidence:
 
         A phrase that begins or ends with a digit matches whole numbers only: 50 is not in 150 or 50.5.
         """
-        return all(_contains(self._text, phrase) for phrase in phrases)
+        return said(self.answer, *phrases)
 
     def said_any(self, *phrases: str) -> bool:
         """Whether the answer has at least one of the phrases."""
-        return any(_contains(self._text, phrase) for phrase in phrases)
+        return said_any(self.answer, *phrases)
 
 
 class Score:
@@ -123,40 +121,6 @@ def robustness(calls: Sequence[ToolCall]) -> float:
     return round(max(len(recovered) / len(failing), round(min(worked, 0.5), 2)), 2)
 
 
-def normalise(text: str) -> str:
-    """The text without what makes no difference to a reader.
-
-    Case, full-width forms, thousands separators, runs of white space, white space beside Chinese
-    characters, Markdown emphasis, and the many dashes and quotation marks.
-    """
-    # Before NFKC makes it an ASCII comma: between numbers it separates items, not thousands.
-    text = unicodedata.normalize("NFKC", text.replace("，", ", ")).casefold()
-    text = text.translate(_PLAIN)
-    text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), text)
-    text = " ".join(text.split())
-    return _BESIDE_CJK.sub("", text)
-
-
 def _succeeded(call: ToolCall) -> bool:
     failed = isinstance(call.reply, dict) and "error" in call.reply
     return call.status < 400 and not failed
-
-
-def _contains(text: str, phrase: str) -> bool:
-    wanted = normalise(phrase)
-    before = r"(?<!\d)(?<!\d\.)" if wanted[:1].isdigit() else ""
-    after = r"(?!\d)(?!\.\d*[1-9])" if wanted[-1:].isdigit() else ""
-    return re.search(before + re.escape(wanted) + after, text) is not None
-
-
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("*`", ""),
-        **dict.fromkeys("‐‑‒–—−", "-"),
-        **dict.fromkeys("‘’", "'"),
-        **dict.fromkeys("“”", '"'),
-    }
-)
-_THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)")
-_CJK = "[\u3000-\u303f\u3400-\u9fff\uf900-\ufaff]"
-_BESIDE_CJK = re.compile(rf"(?<={_CJK}) | (?={_CJK})")
