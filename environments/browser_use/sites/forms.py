@@ -178,7 +178,7 @@ class Forms(Site):
             [each["number"], self.say("Parking permit", "停车证"), each["plate"]]
             for each in self.state["permits"]
         ]
-        title = self.say("My requests", "我的申请")
+        title = self.say("My requests", "我的申请") + f" ({len(rows)})"
         head = (
             self.say("Number", "编号"),
             self.say("Subject", "事项"),

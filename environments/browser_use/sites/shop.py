@@ -233,7 +233,8 @@ class Shop(Site):
         return self.go("/cart")
 
     async def cart(self, request: web.Request) -> web.Response:
-        title = self.say("Your cart", "购物车")
+        count = sum(line["quantity"] for line in self.state["cart"])
+        title = self.say("Your cart", "购物车") + f" ({count})"
         if not self.state["cart"]:
             empty = h("<p>{text}</p>", text=self.say("Your cart is empty.", "购物车是空的。"))
             return self.page(request, title, card(title, empty))

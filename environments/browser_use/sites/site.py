@@ -183,7 +183,9 @@ class Site(ABC):
     async def _handled(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self._mischief.is_broken(request.path):
             return self._trouble(request)
-        before = copy.deepcopy(self.state) if self._mischief.is_lost(request.path) else None
+        posted = request.method == "POST"
+        lost = posted and self._mischief.is_lost(request.path)
+        before = copy.deepcopy(self.state) if lost else None
         try:
             return await handler(request)
         except web.HTTPNotFound:

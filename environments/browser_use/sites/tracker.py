@@ -193,7 +193,9 @@ class Tracker(Site):
             )
             for key, name in self._choices("status").items()
         ]
-        title = self.say("Board: high and critical", "看板：高优先级与紧急")
+        issues = [each for each in self.state["issues"] if self._on_board(each)]
+        counts = [sum(i["status"] == key for i in issues) for key in self.data["statuses"]]
+        title = f"{self.say('Board', '看板')} ({' · '.join(map(str, counts))})"
         return self.page(
             request,
             title,
