@@ -18,7 +18,10 @@ from rollout.manifest import Manifest, differences
 
 __all__ = ["Mark", "comparability", "marks", "notes", "unlike"]
 
-MINOR = ("code.", "retries.", "sandbox.version", "model.base_url", "seed", "attempts")
+MINOR = (
+    *("code.", "retries.", "sandbox.version", "seed", "attempts"),
+    *("model.base_url", "model.dialects", "model.version"),
+)
 """Fields that rarely change a result: to be minded, not to forbid a comparison."""
 LONGEST = 60
 """Characters of a value that are shown."""
@@ -106,10 +109,11 @@ def _is_compared(field: str, base: Run, run: Run) -> bool:
     """Whether a field belongs to the factor that is compared: another harness, another model."""
     if field.startswith("harness."):
         return base.harness != run.harness
-    if field in ("context_window", "max_output") or field.startswith("model."):
+    if field == "context_window" or field.startswith("model."):
         return base.model != run.model and field != "model.base_url"
-    # The SKILL.md folders are what their tasks and their surface make of them.
-    return field == "skills"
+    # The SKILL.md folders of other tasks, or of another surface, are others: that is told already.
+    one, two = base.manifest, run.manifest
+    return field == "skills" and (one.tools != two.tools or one.tasks.keys() != two.tasks.keys())
 
 
 def _tasks(base: Run, run: Run) -> Iterator[Mark]:

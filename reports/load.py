@@ -26,6 +26,8 @@ __all__ = ["Run", "Runs", "load_runs"]
 
 LONGEST_SETTING = 24
 """Characters of a model's setting that may stand in its label."""
+SERVING = ("model", "base_url", "context_window", "dialects", "version", "arguments")
+"""What manifests say of a model beside which model it is: how it was served."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,29 +219,28 @@ def _harness(manifest: Manifest) -> str:
 
 
 def _models(manifests: Sequence[Manifest]) -> list[str]:
-    """The models' names, with the settings by which those of one name differ (`p=0.8`)."""
-    names = [_model_name(manifest) for manifest in manifests]
+    """The models' names, with the settings of the policy by which those of one name differ (`p=0.8`)."""
+    full = [str(manifest.model.get("model", "")) for manifest in manifests]
+    last = [name.rstrip("/").rpartition("/")[2] for name in full]
     told: list[str] = []
-    for name, manifest in zip(names, manifests, strict=True):
-        others = [m.model for n, m in zip(names, manifests, strict=True) if n == name]
+    for n, manifest in enumerate(manifests):
+        twins = [i for i, name in enumerate(last) if name == last[n]]
+        name = last[n] if len({full[i] for i in twins}) == 1 else full[n]
         settings = [
-            f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+            f"{key}={_shortened(value)}"
             for key, value in manifest.model.items()
-            if key != "model"
-            and _is_short(value)
-            and any(other.get(key) != value for other in others)
+            if key not in SERVING
+            and isinstance(value, int | float | str)
+            and any(manifests[i].model.get(key) != value for i in twins)
         ]
         told.append(" ".join([name, *settings]))
     return told
 
 
-def _model_name(manifest: Manifest) -> str:
-    """The last part of a path or of `organisation/model`."""
-    return str(manifest.model.get("model", "")).rstrip("/").rpartition("/")[2]
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, int | float | str) and len(str(value)) <= LONGEST_SETTING
+def _shortened(value: float | str) -> str:
+    """The end of a long text tells more than its beginning: paths of checkpoints."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST_SETTING else f"…{text[-LONGEST_SETTING:]}"
 
 
 def _labels(

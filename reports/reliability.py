@@ -53,7 +53,13 @@ class Pair:
     @property
     def comparable(self) -> bool:
         """Whether nothing else differs that may be the reason."""
-        return all(mark.minor or mark.field == "tasks" for mark in unlike(self.a, self.b))
+        return not self.differing
+
+    @property
+    def differing(self) -> list[str]:
+        """The fields that differ and may be the reason. Of the tasks only common ones are compared."""
+        serious = [mark.field for mark in unlike(self.a, self.b) if not mark.minor]
+        return [field for field in serious if not field.startswith("tasks")]
 
 
 def curves(runs: Runs) -> Table:

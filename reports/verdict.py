@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from reports.behaviour import Measure
 from reports.cells import shown
-from reports.comparability import unlike
 from reports.cross_harness import passes_by_task
 from reports.intervals import Interval, paired_difference
 from reports.load import Run, Runs
@@ -21,6 +20,8 @@ __all__ = ["verdict"]
 
 REASONS = 3
 """Differences in behaviour that are named."""
+FIELDS = 5
+"""Fields of the manifests that are named."""
 REPEATED = ("shell_share_passed",)
 """Measures that say what another says already."""
 
@@ -143,16 +144,10 @@ def _more(pair: Pair) -> str:
 
 
 def _careful(pair: Pair) -> str:
-    fields = _unlike(pair)
+    fields = pair.differing[:FIELDS]
     if not fields:
         return ""
     return f"Careful: {_listed(fields)} differ as well, which may be the reason."
-
-
-def _unlike(pair: Pair) -> list[str]:
-    """What else differs; of the tasks only those that both ran are compared."""
-    serious = [m.field for m in unlike(pair.a, pair.b) if not m.minor]
-    return [field for field in serious if not field.startswith("tasks")][:5]
 
 
 def _why(found: Measured, pair: Pair) -> str:
@@ -172,7 +167,7 @@ def _why(found: Measured, pair: Pair) -> str:
 
 def _briefly(pair: Pair, other: _Rated) -> str:
     sure = "settled" if pair.settled else f"can't tell at n = {pair.tasks}"
-    fields = _unlike(pair)
+    fields = pair.differing[:FIELDS]
     apart = f", other {_listed(fields)}" if fields else ""
     return f"{other.name} {other.figure} (p = {shown(pair.p, 'number')}, {sure}{apart})"
 

@@ -51,6 +51,17 @@ def test_labels_are_as_short_as_tells_runs_apart(tmp_path: Path) -> None:
     assert labels(
         {"model": {"model": "org/m", "p": 0.9}}, {"model": {"model": "org/m", "p": 0.5}}
     ) == ["react · m p=0.9", "react · m p=0.5"]
+    assert labels(
+        {"model": {"model": "hf", "path": "/checkpoints/step-100/hf", "version": "1"}},
+        {"model": {"model": "hf", "path": "/checkpoints/a-long-way/step-200/hf", "version": "2"}},
+    ) == [
+        "react · hf path=/checkpoints/step-100/hf",
+        "react · hf path=…s/a-long-way/step-200/hf",
+    ]
+    assert labels({"model": {"model": "a/m"}}, {"model": {"model": "b/m"}}) == [
+        "react · a/m",
+        "react · b/m",
+    ]
     assert labels({}, {"tools": "mcp"}) == ["react · m · native", "react · m · mcp"]
     twins = labels({}, {})
     assert len(set(twins)) == 2
