@@ -17,7 +17,7 @@ import numpy as np
 from rollout.errors import UsageError
 from rollout.types import JsonObject
 
-__all__ = ["FORMATS", "Row", "RowWriter", "read_rows", "writer"]
+__all__ = ["FORMATS", "Row", "RowWriter", "plain", "read_rows", "writer"]
 
 FORMATS = (".jsonl", ".parquet")
 
@@ -113,7 +113,7 @@ def _part(path: Path) -> Path:
 
 def _jsonl(path: Path) -> RowWriter:
     file = _part(path).open("wb")
-    encode = msgspec.json.Encoder(enc_hook=_plain).encode_lines
+    encode = msgspec.json.Encoder(enc_hook=plain).encode_lines
     return RowWriter(path, lambda rows: file.write(encode(rows)), file.close)
 
 
@@ -132,7 +132,7 @@ def _parquet(path: Path, row: type[Any]) -> RowWriter:
     return RowWriter(path, write, file.close)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     raise NotImplementedError(f"{type(value).__name__} in a row")

@@ -6,7 +6,7 @@ import asyncio
 
 from rollout.gateway.meter import Meter
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
-from rollout.types import JsonObject
+from rollout.types import JsonObject, Task
 
 __all__ = ["Gate", "Gated"]
 
@@ -48,6 +48,7 @@ class Gated(Upstream):
     def __init__(self, upstream: Upstream, gate: Gate) -> None:
         self._upstream = upstream
         self._gate = gate
+        self._checked = False
         self._take_over()
 
     @classmethod
@@ -55,8 +56,14 @@ class Gated(Upstream):
         raise NotImplementedError("made from another upstream")
 
     async def check(self) -> None:
-        await self._upstream.check()
-        self._take_over()
+        """Check what is behind it, once: several gateways may share it."""
+        if not self._checked:
+            await self._upstream.check()
+            self._checked = True
+            self._take_over()
+
+    def unfit(self, task: Task) -> str:
+        return self._upstream.unfit(task)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         await self._gate.wait()
