@@ -46,12 +46,12 @@ def toml(settings: Mapping[str, Any], prefix: str = "") -> str:
 
 
 def _toml_value(value: Any) -> str:
-    """JSON's scalars are TOML's too."""
+    """JSON's scalars are TOML's too, once DEL is escaped."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key} = {_toml_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def events(stdout: bytes) -> Iterator[JsonObject]:

@@ -1,23 +1,29 @@
 """ZeroClaw, unmodified: `zeroclaw agent -m` in the sandbox, its model calls through the gateway.
 
-Tools come as an MCP bundle, or as a skill bundle of SKILL.md folders with curl. Its SKILL.toml tools are
-not used: those over HTTP are GET with string arguments only, and releases differ in how those over the
-shell quote an argument, so a tool's JSON arguments would not arrive as the model wrote them.
+Tools come as an MCP bundle, or as a skill bundle of SKILL.md folders with curl. The preset `skill-toml`
+gives the bundle SKILL.toml manifests instead, whose tools ZeroClaw offers as functions of their own,
+`<skill>__<tool>`. Of the kinds of tools that a manifest may define, `http` is GET only, so these are of
+kind `shell`. Its arguments are strings, all required, which replace `{{name}}` in the command as they
+are, with no quoting; hence one argument that holds the JSON, between the lines of a here-document, where
+neither the shell nor ZeroClaw's search for forbidden paths (since 0.8.0) looks into it.
 
-Configuration as read from the source of 0.8.4 (schema version 3, docs/book of the repository); nothing in
-its requests tells an agent's calls from a sub-agent's, so all are `main`.
+Configuration as read from the source of 0.8.4 (schema version 3, docs/book of the repository;
+crates/zeroclaw-runtime/src/tools/skill_tool.rs); nothing in its requests tells an agent's calls from a
+sub-agent's, so all are `main`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from harness_wrappers._common import SERVER, ended, environment, toml
+from rollout.gateway.tools import grouped
 from rollout.harness import Finish, Harness, Job, Launch
 from rollout.programs import Program
 from rollout.sandbox import ExecResult, Sandbox
-from rollout.types import JsonObject
+from rollout.types import JsonObject, ToolSpec, ToolSurface
 
 __all__ = ["ZeroClaw"]
 
@@ -25,6 +31,18 @@ AGENT, BUNDLE, PROFILE = "worker", "task", "open"
 
 UNLIMITED = 100_000
 """Where 0 would mean none: iterations of the tool loop, actions per hour."""
+
+ARGUMENT = "json_arguments"
+"""The one argument of a SKILL.toml tool."""
+
+NEVER = 86_400
+"""Seconds: the episode's own limit ends it long before."""
+
+CURL = (
+    "curl -sS -X POST -H 'Content-Type: application/json' -w '\\n%{http_code}\\n' "
+    f"URL --data-binary @- <<'JSON'\n{{{{{ARGUMENT}}}}}\nJSON"
+)
+"""What a SKILL.toml tool runs; it prints the tool's answer and status, as a SKILL.md's command does."""
 
 INSTALL = (
     "a release of github.com/zeroclaw-labs/zeroclaw (archive zeroclaw-<architecture>-unknown-linux-musl) "
@@ -36,14 +54,24 @@ class ZeroClaw(Harness):
     """`zeroclaw agent -m`, one config folder per episode."""
 
     dialect = "chat"
-    surfaces = ("mcp", "skill")
+    surfaces: tuple[ToolSurface, ...] = ("mcp", "skill")
     program: ClassVar[Program | None] = Program(name="zeroclaw", install=INSTALL)
+    presets: ClassVar[Mapping[str, JsonObject]] = {
+        "default": {},
+        "skill-toml": {"skills": "SKILL.toml"},
+    }
+
+    def __init__(self, program: str = "", preset: str = "default") -> None:
+        super().__init__(program, preset)
+        if self.options:
+            self.surfaces = ("skill",)
 
     def launch(self, job: Job, sandbox: Sandbox) -> Launch:
         home = f"{sandbox.home}/.zeroclaw"
         files = {f"{home}/config.toml": toml(_settings(job, sandbox))}
         skills = f"{home}/shared/skills/{BUNDLE}"
-        files |= {f"{skills}/{path}": text for path, text in job.skills.items()}
+        shown = _manifests(job) if self.options else job.skills
+        files |= {f"{skills}/{path}": text for path, text in shown.items()}
         argv = (*self.command, "--config-dir", home, "agent", "-a", AGENT, "-m", job.prompt)
         return Launch(argv, environment(sandbox), files)
 
@@ -95,12 +123,41 @@ def _provider(job: Job) -> JsonObject:
 
 
 def _unrestricted() -> JsonObject:
-    """The sandbox is the limit, not a list of commands (which has no curl by default)."""
+    """The sandbox is the limit, not lists of commands (no curl by default) and paths (no /home, /tmp)."""
     return {
         "level": "full",
         "workspace_only": False,
         "allowed_commands": ["*"],
+        "forbidden_paths": [],
         "block_high_risk_commands": False,
         "require_approval_for_medium_risk": False,
         "sandbox_enabled": False,
+    }
+
+
+def _manifests(job: Job) -> dict[str, str]:
+    """`<skill>/SKILL.toml` -> text."""
+    return {
+        f"{name}/SKILL.toml": toml(_manifest(name, tools, job.endpoint.tools_url))
+        for name, tools in grouped(job.tools).items()
+    }
+
+
+def _manifest(name: str, tools: Sequence[ToolSpec], url: str) -> JsonObject:
+    described = ", ".join(tool.name for tool in tools)
+    return {
+        "skill": {"name": name, "description": f"The {name} tools: {described}"},
+        "tools": [_shell_tool(tool, url) for tool in tools],
+    }
+
+
+def _shell_tool(tool: ToolSpec, url: str) -> JsonObject:
+    schema = json.dumps({"type": "object", **tool.input_schema}, ensure_ascii=False)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "kind": "shell",
+        "command": CURL.replace("URL", f"{url}/{tool.name}"),
+        "args": {ARGUMENT: f"The arguments as JSON text, an object of this schema: {schema}"},
+        "timeout_secs": NEVER,
     }

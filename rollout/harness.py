@@ -113,8 +113,8 @@ class Harness(ABC):
     """Wraps one agent program. Instances are shared by concurrent episodes: keep no state."""
 
     dialect: ClassVar[DialectName]
-    surfaces: ClassVar[tuple[ToolSurface, ...]]
-    """Tool surfaces it supports, the default first."""
+    surfaces: tuple[ToolSurface, ...]
+    """Tool surfaces it supports, the default first; a preset may leave some out."""
     program: ClassVar[Program | None] = None
     """The executable it needs; None for an in-process loop, which also needs no sandbox."""
     converses: ClassVar[bool] = False

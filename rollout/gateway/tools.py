@@ -23,7 +23,7 @@ from aiohttp import web
 from rollout.jsontext import read_json
 from rollout.types import Image, JsonObject, Task, ToolReply, ToolSpec, ToolSurface
 
-__all__ = ["PROTOCOL_VERSIONS", "ToolSession", "handle_mcp", "handle_rest", "skills"]
+__all__ = ["PROTOCOL_VERSIONS", "ToolSession", "grouped", "handle_mcp", "handle_rest", "skills"]
 
 PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 """MCP revisions that begin with the `initialize` handshake, newest first."""
@@ -209,11 +209,18 @@ JSON
 
 def skills(tools: Sequence[ToolSpec], tools_url: str) -> dict[str, str]:
     """`<group>/SKILL.md` -> text: how to call a group's tools (agentskills.io/specification)."""
+    return {
+        f"{name}/SKILL.md": _skill(name, found, tools_url) for name, found in grouped(tools).items()
+    }
+
+
+def grouped(tools: Iterable[ToolSpec]) -> dict[str, list[ToolSpec]]:
+    """The tools of each skill, by the skill's name (agentskills.io/specification#name-field)."""
     groups: dict[str, list[ToolSpec]] = {}
     for tool in tools:
         name = re.sub(r"[^a-z0-9]+", "-", tool.group.lower()).strip("-") or "tools"
         groups.setdefault(name, []).append(tool)
-    return {f"{name}/SKILL.md": _skill(name, found, tools_url) for name, found in groups.items()}
+    return groups
 
 
 def _skill(name: str, tools: Sequence[ToolSpec], url: str) -> str:

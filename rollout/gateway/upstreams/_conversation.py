@@ -2,10 +2,11 @@
 
 Scripted policies know nothing of the harness but this. Four ways to a task's tool are understood: a line
 `Action: NAME {JSON}`, where the harness asks for such lines and reports in `Observation:` ones; a
-function of its name (`x`, `mcp__server__x`, `server_x`), a catalogue in which it is found by that name
-(`rollout.gateway.upstreams._catalog`), and a shell with the curl command that the tool's SKILL.md
-documents (`rollout.gateway.tools.skills`). The SKILL.md is read with the shell where the harness names
-its path, or loaded with a function `Skill(skill)` where it names only skills.
+function of its name (`x`, `mcp__server__x`, `server_x`), which may want its arguments as JSON text; a
+catalogue in which it is found by that name (`rollout.gateway.upstreams._catalog`); and a shell with the
+curl command that the tool's SKILL.md documents (`rollout.gateway.tools.skills`). The SKILL.md is read
+with the shell where the harness names its path, or loaded with a function `Skill(skill)` where it names
+only skills.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ OBSERVATION = "Observation: "
 SKILL_ROOT = re.compile(r"`([^`/\s]+)` = `([^`]+)`")
 CURL = re.compile(r"^curl [^`]*?/([\w.-]+) --data-binary @- <<'JSON'\n(.*?)\nJSON$", re.M | re.S)
 STATUS = re.compile(r"[1-5]\d\d")
+JSON_TEXT = "json_arguments"
+"""The one argument of functions that run curl with a tool's arguments as JSON text."""
 
 
 class Unreadable(str):
@@ -58,6 +61,16 @@ class Function:
         """Whether it shows a skill that is named to it, as Claude Code's does."""
         return self.name.lower() == "skill" and "skill" in (self.schema.get("properties") or {})
 
+    @property
+    def runs_curl(self) -> bool:
+        """Whether it takes JSON text and hands on what curl prints, as ZeroClaw's skill tools do."""
+        return list(self.schema.get("properties") or {}) == [JSON_TEXT]
+
+    def tool_arguments(self, arguments: Any) -> JsonObject:
+        """A tool's arguments as this function takes them."""
+        text = json.dumps(arguments, ensure_ascii=False)
+        return {JSON_TEXT: text} if self.runs_curl else arguments
+
     def shell_arguments(self, command: str) -> JsonObject:
         """Arguments that run `command`, whatever else the schema asks for."""
         properties: dict[str, JsonObject] = self.schema["properties"]
@@ -82,6 +95,7 @@ class Conversation:
             for item in body.get("tools") or ()
             if (function := item.get("function"))
         ]
+        self._running_curl = {item.name for item in self.functions if item.runs_curl}
 
     @property
     def shell(self) -> Function | None:
@@ -102,7 +116,8 @@ class Conversation:
         calls = []
         for name, arguments, output in self._answered():
             if tool := tool_of(name, self._tools):
-                calls.append((tool, _reply(output)))
+                read = _curl_reply if name in self._running_curl else _reply
+                calls.append((tool, read(output)))
             elif name == _catalog.CALL and (tool := self._tool_in(arguments)):
                 calls.append((tool, _reply(_catalog.result_in(output))))
             elif match := CURL.search(_command(arguments)):

@@ -85,7 +85,7 @@ async def _act(solution: Solution, request: ModelRequest) -> str | JsonObject:
     if conversation.writes_actions:
         return f"Action: {step.call} {json.dumps(step.arguments, ensure_ascii=False)}"
     if function := conversation.function_for(step.call):
-        return _tool_call(function.name, step.arguments, request)
+        return _tool_call(function.name, function.tool_arguments(step.arguments), request)
     return _act_by_catalog(step, conversation, request) or _act_by_shell(
         step, conversation, request
     )
