@@ -117,7 +117,7 @@ def drill(split: str, family: str, number: int) -> DrillTask:
         clock=CLOCK,
         expected=draft.expected,
         answer=draft.said,
-        fingerprint=f"office_drills 2 {split} {family} {number}",
+        fingerprint=f"office_drills 3 {split} {family} {number}",
     )
 
 

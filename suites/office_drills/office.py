@@ -6,13 +6,14 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from typing import TypeAlias, TypeVar
 
 __all__ = ["DEPARTMENTS", "SPLITS", "Office"]
 
 SPLITS = ("train", "held-out")
-HELD_OUT_SHARE = 5
-"""One in so many names, numbers and days is held out."""
+HELD_OUT = 0.2
+"""The share of names, numbers and days that is held out."""
 
 DEPARTMENTS = ("sales", "legal", "finance", "design", "support", "research", "security", "travel")
 SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
@@ -48,8 +49,7 @@ class Office:
 
     def _mine(self, count: int) -> int:
         """A number below `count` that belongs to this split."""
-        held_out = self.split != "train"
-        while ((n := self.dice.randrange(count)) % HELD_OUT_SHARE == 0) != held_out:
+        while ((n := self.dice.randrange(count)) in _held_out(count)) == (self.split == "train"):
             pass
         return n
 
@@ -58,6 +58,12 @@ class Office:
             pass
         self._drawn.add(made)
         return made
+
+
+@cache
+def _held_out(count: int) -> frozenset[int]:
+    """Drawn at random: every digit and every syllable is in both splits."""
+    return frozenset(random.Random(count).sample(range(count), round(HELD_OUT * count)))
 
 
 def _syllables(number: int) -> tuple[str, str]:
