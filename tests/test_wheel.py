@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = ("rollout", "environments", "harness_wrappers", "judges", "suites", "train", "reports")
 CLEAN = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
 
@@ -40,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_it_holds_code_data_and_no_tests(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    code = tracked("rollout", "environments", "harness_wrappers", "judges", "suites", "train")
+    code = tracked(*PACKAGES)
     assert {name for name in code if (ROOT / name).exists()} <= names
     assert not any(name.startswith(("tests/", "benchmarks/", "docs/")) for name in names)
 
