@@ -38,6 +38,7 @@ examples:
   python -m reports runs/* --base runs/A --out report/october
 
 A run may be given by its folder, and after --base also by its label or its folder's name.
+A judge's replies are kept in --judge-cache, here by default --out, so that none is paid for twice.
 Exit codes: 0 done, 2 wrong usage, 130 interrupted.
 """
 
