@@ -399,7 +399,8 @@ async def test_the_noisy_and_the_every_tool_policy_speak_it_too():
 
 
 def test_other_harnesses_are_not_taken_for_it():
-    text = prompt("g", [], Page(Image(data=png(1)), "u", "t"), "molmo_web_think")
+    page = Page(Image(data=png(1)), "http://x/" + "u" * 200, "a | b " * 40)
+    text = prompt("g", [], page, "molmo_web_think")
     content = [{"type": "text", "text": text}]
     message = {"role": "user", "content": content}
     assert recognised({"messages": [message]}) is not None

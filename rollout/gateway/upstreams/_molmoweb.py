@@ -21,7 +21,7 @@ __all__ = ["Prompt", "act", "recognised"]
 
 PROMPT = re.compile(
     r"# PREVIOUS STEPS\n(?P<past>.*)\n# CURRENTLY ACTIVE PAGE\n"
-    r"Page (?P<tab>-?\d+): (?P<title>.*) \| (?P<url>\S*)\n\n# NEXT STEP\s*\Z",
+    r"Page (?P<tab>-?\d+): (?P<title>.*) \| (?P<url>\S*(?: \(truncated\))?)\n\n# NEXT STEP\s*\Z",
     re.S,
 )
 STEP = re.compile(r"^## Step (?P<number>\d+)$", re.M)
