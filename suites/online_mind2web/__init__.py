@@ -13,6 +13,7 @@ from pathlib import Path
 from environments.browser_use.task import BrowserTask
 from rollout.types import JsonObject
 from suites.browser import BrowserSuite
+from suites.online_mind2web.builtin import builtin_tasks
 from suites.online_mind2web.original import Tasks, load
 
 __all__ = ["OnlineMind2Web"]
@@ -26,8 +27,6 @@ class OnlineMind2Web(BrowserSuite):
     protocol = "webjudge"
 
     def built_in(self) -> Sequence[BrowserTask]:
-        from suites.online_mind2web.builtin import builtin_tasks
-
         return builtin_tasks()
 
     def original(self, data: Path) -> tuple[list[BrowserTask], list[str]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from environments.browser_use.task import BrowserTask
 from rollout.types import JsonObject
 from suites.browser import BrowserSuite
+from suites.online_mind2web.builtin import builtin_tasks
 from suites.webvoyager.original import Questions, load
 
 __all__ = ["WebVoyager"]
@@ -42,8 +43,6 @@ class WebVoyager(BrowserSuite):
         )
 
     def built_in(self) -> Sequence[BrowserTask]:
-        from suites.online_mind2web.builtin import builtin_tasks
-
         return builtin_tasks()
 
     def original(self, data: Path) -> tuple[list[BrowserTask], list[str]]:
