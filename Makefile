@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 PROGRAMS := $(patsubst %/package.json,%/node_modules/.package-lock.json,$(wildcard programs/*/package.json))
 
-.PHONY: install harnesses images vllm-cpu verl-cpu demo test test-engine test-slow check
+.PHONY: install harnesses images vllm-cpu verl-cpu learn demo test test-engine test-slow check
 
 install: $(VENV)/.installed node_modules/.package-lock.json
 
@@ -45,6 +45,10 @@ $(VERL)/.installed: engines/verl-cpu.txt
 	$(VERL)/bin/pip install -q --no-deps -r $<
 	$(VERL)/bin/pip install -q --no-deps -e .
 	touch $@
+
+# A tiny model learns office drills, by SFT and GRPO: about an hour on two cores, writes docs/learning.md.
+learn: $(VERL)/.installed
+	$(VERL)/bin/python -m train.learn
 
 demo: install
 	$(BIN)/python -m suites.claweval --harness codex

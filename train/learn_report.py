@@ -15,7 +15,7 @@ from rollout.statistics import mean, summarise
 from rollout.store import EpisodeStore
 from rollout.types import Episode, JsonObject, Outcome
 
-__all__ = ["Arm", "paired_rise", "write_report"]
+__all__ = ["HARNESSES", "Arm", "paired_rise", "write_report"]
 
 K = 3
 RESAMPLES = 10_000
