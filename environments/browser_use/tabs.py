@@ -25,6 +25,13 @@ __all__ = ["Tabs"]
 NO_PAGE = ("Download is starting", "interrupted by another navigation", "net::ERR_ABORTED")
 """Ends of a navigation that are none of its faults: a download, a page that sends elsewhere at once."""
 
+TWO_FRAMES = """() => new Promise(done => {
+  setTimeout(done, 250);
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
+})"""
+"""Lists that load more when their end is seen, and the like, act with the frame after a scroll. Where no
+frames are drawn, the timer ends it."""
+
 DIALOG_TEXT = 500
 EVENTS = 20
 """That one reply tells: pages can ask for ever."""
@@ -219,9 +226,8 @@ class Tabs:
         """
         if self._active is None:
             return
-        task = "() => new Promise(done => setTimeout(() => setTimeout(done)))"
         ends = {
-            asyncio.ensure_future(_within(self._active.evaluate(task))),
+            asyncio.ensure_future(_within(self._active.evaluate(TWO_FRAMES))),
             asyncio.ensure_future(self.activity.leaving.wait()),
         }
         limit = self.limits.probe
