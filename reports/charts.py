@@ -48,6 +48,8 @@ class Figure:
     layout: JsonObject = field(default_factory=dict)
     height: int = 360
     """Pixels; kept free before the chart is drawn, so that nothing jumps."""
+    width: int = 0
+    """Pixels that it needs at least; on a narrower screen it scrolls."""
 
 
 def figures(
@@ -92,6 +94,7 @@ def bars(runs: Runs) -> Figure:
                 "ticktext": labels,
                 "range": [len(labels) - 0.5, -0.5],
                 "showgrid": False,
+                "zeroline": False,
             },
         },
         height=130 + 74 * len(labels),
@@ -214,6 +217,7 @@ def heat_map(runs: Runs, places: Mapping[tuple[str, str], int]) -> Figure:
             ],
         },
         height=130 + 22 * len(tasks),
+        width=200 + 36 * len(columns) + 40 * len(runs),
     )
 
 

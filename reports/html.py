@@ -200,8 +200,9 @@ def _chart(figure: Figure) -> str:
     return (
         f'<figure class="chart"><figcaption><strong>{escape(figure.title)}</strong>'
         f"{escape(figure.about)}</figcaption>"
-        f'<div data-figure="{figure.name}" role="img" aria-label="{label}" '
-        f'style="height:{figure.height}px"></div></figure>'
+        f'<div class="wide" tabindex="0"><div data-figure="{figure.name}" role="img" '
+        f'aria-label="{label}" style="height:{figure.height}px;min-width:{figure.width}px"></div>'
+        "</div></figure>"
     )
 
 

@@ -172,11 +172,11 @@ function wanted(index) {
 function episodeRow(index) {
   const e = data.episodes[index];
   return h("tr", {},
-    h("th", { scope: "row" }, h("a", { href: `#episode/${index}` }, e[ID])),
-    h("td", {}, data.runs[e[RUN]].label),
+    h("th", { scope: "row", class: "episode" }, h("a", { href: `#episode/${index}` }, e[ID])),
+    h("td", { class: "short" }, data.runs[e[RUN]].label),
     h("td", {}, badge(e[OUTCOME])),
     h("td", { class: "n" }, e[SCORE] === null ? "–" : e[SCORE].toFixed(2)),
-    h("td", { class: "reason", dir: "auto" }, e[REASON]),
+    h("td", { class: "reason", dir: "auto" }, h("span", {}, e[REASON])),
     ...COLUMNS.slice(5, 8).map(([, value]) => h("td", { class: "n" }, value(e).toLocaleString("en"))),
     h("td", { class: "n" }, e[SECONDS].toFixed(1)));
 }
