@@ -17,6 +17,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -310,10 +311,15 @@ def _order(count: int, batch: int, step: int, seed: int) -> list[int]:
     numbers = []
     for place in range(step * batch, (step + 1) * batch):
         epoch, position = divmod(place, count)
-        order = list(range(count))
-        random.Random(f"{seed}/epoch {epoch}").shuffle(order)
-        numbers.append(order[position])
+        numbers.append(_shuffled(count, f"{seed}/epoch {epoch}")[position])
     return numbers
+
+
+@lru_cache(maxsize=2)
+def _shuffled(count: int, seed: str) -> Sequence[int]:
+    order = list(range(count))
+    random.Random(seed).shuffle(order)
+    return order
 
 
 def _told(played: Sequence[Played]) -> JsonObject:

@@ -12,6 +12,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -204,7 +205,8 @@ def _drawn(count: int, batch: int, update: int, seed: int) -> list[int]:
     return drawn
 
 
-def _shuffled(count: int, seed: str) -> list[int]:
+@lru_cache(maxsize=2)
+def _shuffled(count: int, seed: str) -> Sequence[int]:
     order = list(range(count))
     random.Random(seed).shuffle(order)
     return order
