@@ -9,8 +9,6 @@ import ray
 from omegaconf import DictConfig
 from tensordict import TensorDict
 
-from train.verl_rollouts import Rollouts
-
 __all__ = ["AnyHarnessManager"]
 
 
@@ -31,7 +29,9 @@ class AnyHarnessManager:
         reward_loop_worker_handles: Any = None,
     ) -> Self:
         """Start the workers, spread over the nodes: episodes run where they are."""
-        actor = ray.remote(Rollouts).options(scheduling_strategy="SPREAD", num_cpus=0)
+        from train.verl_actor import RolloutActor  # not at the top: see there
+
+        actor = ray.remote(RolloutActor).options(scheduling_strategy="SPREAD", num_cpus=0)
         arguments = (config, llm_client, teacher_client, reward_loop_worker_handles)
         count = config.actor_rollout_ref.rollout.agent.num_workers
         return cls([actor.remote(*arguments) for _ in range(count)])

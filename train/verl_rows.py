@@ -14,12 +14,12 @@ import torch
 from verl.experimental.agent_loop import AgentLoopOutput, AgentLoopWorker
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics
 
-from rollout.types import Call, Episode, Outcome, Trace
+from rollout.types import Episode, Outcome, Trace
 from train.advantages import CreditedRow
 from train.credit import Credit
-from train.messages import anchor, images
+from train.messages import anchor
 from train.samples import Sample
-from train.verl_engine import picture
+from train.verl_engine import decode_image
 
 __all__ = ["CREDIT", "TqRow", "credited", "outputs", "tq_row"]
 
@@ -49,14 +49,13 @@ def outputs(
 
     `version` is that of the weights where no call says which sampled it.
     """
-    calls = {call.index: call for call in trace.calls}
     ordered = sorted(samples, key=lambda sample: bool(sample.response_mask.any()))
-    return [_output(episode, calls, one, credit, version, anchors) for one in ordered]
+    return [_output(episode, trace, one, credit, version, anchors) for one in ordered]
 
 
 def _output(
     episode: Episode,
-    calls: dict[int, Call],
+    trace: Trace,
     sample: Sample,
     credit: Credit,
     version: int,
@@ -64,14 +63,14 @@ def _output(
 ) -> AgentLoopOutput:
     mask = sample.response_mask & credit.trained
     versions = _versions(sample, version)
-    urls = images(calls[sample.steps[-1].call]) if sample.images else []
+    pictures = [decode_image(trace.images[digest].data) for digest in sample.images]
     passed = float(episode.outcome is Outcome.PASSED)
     return AgentLoopOutput(
         prompt_ids=sample.prompt_ids.tolist(),
         response_ids=sample.response_ids.tolist(),
         response_mask=mask.astype(int).tolist(),
         response_logprobs=None if sample.logprobs is None else sample.logprobs.tolist(),
-        multi_modal_data={"images": [picture(url) for url in urls]} if urls else {},
+        multi_modal_data={"images": pictures} if pictures else {},
         reward_score=credit.reward,
         num_turns=episode.calls,
         metrics=AgentLoopMetrics(
@@ -85,15 +84,13 @@ def _output(
             "turn_scores": [],
             "tool_rewards": [],
             "reward_extra_info": {"acc": passed, "score": credit.reward},
-            CREDIT: _credit(sample, credit, calls, anchors),
+            CREDIT: _credit(sample, credit, trace, anchors),
         },
     )
 
 
-def _credit(
-    sample: Sample, credit: Credit, calls: dict[int, Call], anchors: bool
-) -> dict[str, Any]:
-    steps = sample.steps
+def _credit(sample: Sample, credit: Credit, trace: Trace, anchors: bool) -> dict[str, Any]:
+    steps, calls = sample.steps, {call.index: call for call in trace.calls}
     return {
         "reward": credit.reward,
         "starts": [step.start for step in steps],

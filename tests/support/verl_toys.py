@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from support.tiny_model import make_tokenizer
-from transformers import AutoTokenizer, Qwen3Config
+from transformers import AutoTokenizer, Qwen2VLProcessor, Qwen3Config
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 from verl.workers.rollout.replica import TokenOutput
@@ -18,7 +19,29 @@ from train.verl_check import compose_recipe
 from train.verl_data import SuiteTasks
 from train.verl_launch import overrides
 
-__all__ = ["SUITE", "Scripted", "config", "model_folder", "prompts"]
+__all__ = ["SUITE", "Scripted", "config", "model_folder", "prompts", "vision"]
+
+VISION = ["<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>"]
+
+TEMPLATE = """\
+{%- macro said(content) %}
+{%- if content is string %}{{- content }}
+{%- else %}{%- for part in content or [] %}
+{%- if part.type == 'text' %}{{- part.text }}
+{%- else %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}{%- endif %}
+{%- endfor %}{%- endif %}
+{%- endmacro %}
+{%- for m in messages %}
+{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.role == 'tool' %}{{- '<tool_response>\\n' + said(m.content) + '</tool_response>' }}
+{%- else %}{{- said(m.content) }}{%- endif %}
+{%- for call in m.tool_calls or [] %}
+{{- '<tool_call>{"name":"' + call.function.name + '","arguments":' }}
+{{- call.function.arguments | tojson + '}</tool_call>' }}
+{%- endfor %}{{- '<|im_end|>\\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+"""With a place for each picture."""
 
 SUITE = "support.toy_suite --tasks 4"
 
@@ -37,6 +60,19 @@ def model_folder(folder: Path) -> Path:
         eos_token_id=tokenizer.eos_token_id,
     ).save_pretrained(folder)
     return folder
+
+
+def vision(model: Path) -> Any:
+    """Qwen2-VL's processor around the model's tokenizer; for videos torchvision is missing."""
+
+    class Pictures(Qwen2VLProcessor):
+        def check_argument_for_proper_class(self, name: str, argument: Any) -> Any:
+            return argument and super().check_argument_for_proper_class(name, argument)
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    tokenizer.add_special_tokens({"additional_special_tokens": VISION})
+    images = Qwen2VLImageProcessorPil()
+    return Pictures(image_processor=images, tokenizer=tokenizer, chat_template=TEMPLATE)
 
 
 def config(model: Path, *more: str) -> Any:
@@ -75,7 +111,7 @@ class Scripted:
         self.asked: list[dict[str, Any]] = []
         self._fate: dict[str, str] = {}
         self._cut: set[str] = set()
-        self._tokenizer: Any = None
+        self.tokenizer: Any = None
 
     async def generate(
         self,
@@ -86,8 +122,8 @@ class Scripted:
         image_data: Any = None,
         **_: Any,
     ) -> TokenOutput:
-        if self._tokenizer is None:
-            self._tokenizer = AutoTokenizer.from_pretrained(self.model)
+        if self.tokenizer is None:
+            self.tokenizer = AutoTokenizer.from_pretrained(self.model)
         self.asked.append({"request": request_id, "images": image_data, **sampling_params})
         order = len(self._fate)
         fate = self._fate.setdefault(request_id, self.fates[order % len(self.fates)])
@@ -96,8 +132,8 @@ class Scripted:
             self._cut.add(request_id)
             self.version += 1
             return TokenOutput(token_ids=[], stop_reason="aborted", extra_fields=steps)
-        said = _reply(self._tokenizer.decode(prompt_ids), fate) + "<|im_end|>"
-        ids = self._tokenizer.encode(said)[: sampling_params["max_tokens"]]
+        said = _reply(self.tokenizer.decode(prompt_ids), fate) + "<|im_end|>"
+        ids = self.tokenizer.encode(said)[: sampling_params["max_tokens"]]
         logprobs = [-0.5] * len(ids) if sampling_params["logprobs"] else None
         steps |= {"min_global_steps": self.version, "max_global_steps": self.version}
         return TokenOutput(

@@ -105,4 +105,4 @@ def test_the_plan_is_a_command_of_verls_own() -> None:
     told = verl_launch.plan("claw", GIVEN)
     assert "8 tasks x 8 episodes a step, some/model" in told
     assert "verl.trainer.main_ppo --config-dir" in told
-    assert MANAGER == f"{verl_plugin.__name__}.{verl_plugin.AnyHarnessManager.__name__}"
+    assert f"{verl_plugin.__name__}.{verl_plugin.AnyHarnessManager.__name__}" == MANAGER

@@ -16,7 +16,12 @@ from support.quiet import verl_imports
 
 from rollout.errors import UsageError
 
-pytestmark = [pytest.mark.verl, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.verl,
+    pytest.mark.timeout(600),
+    # Ray leaves the processes of its node to themselves when it shuts down.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 pytest.importorskip("verl", reason="needs verl (make verl-cpu)")
 
 with verl_imports():
@@ -24,12 +29,13 @@ with verl_imports():
     import ray
     import torch
     import transfer_queue as tq
-    from support.verl_toys import SUITE, Scripted, config, model_folder, prompts
+    from support.verl_toys import SUITE, Scripted, config, model_folder, prompts, vision
     from verl.trainer.ppo import core_algos
     from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
     from verl.trainer.ppo.v1 import AgentLoopManagerTQ
     from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
+    from train.verl_engine import VisionTokenizer
     from train.verl_plugin import AnyHarnessManager, AnyHarnessSync, SuiteTasks
     from train.verl_rollouts import Rollouts
     from train.verl_trainer import scales
@@ -243,6 +249,35 @@ async def test_a_held_worker_asks_nothing_until_it_is_released(model: Path) -> N
         await worker.release()
         await worker.drain()
     assert stored(one)[one]["status"] == "finished"
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # transformers'
+async def test_pictures_reach_the_servers_and_the_rows(model: Path) -> None:
+    """1.10: as many places in the tokens as there are patches; none is dropped on the way."""
+    one, suite, processor = uid(), "support.picture_suite", vision(model)
+    async with rollouts(model, ["right"], f"anyharness.suite={suite}") as (worker, client, told):
+        client.tokenizer = processor.tokenizer
+        worker._worker.processor, worker._worker.tokenizer = processor, processor.tokenizer
+        worker._stages._tokenizer = VisionTokenizer(processor)
+        await worker.generate_sequences(prompts(told, [one], suite=suite))
+        await worker.drain()
+    tags = stored(one)
+    assert tags.pop(one)["status"] == "finished"
+    assert [image.size for asked in client.asked for image in asked["images"] or ()] == [
+        (112, 84)
+    ] * 4
+    rows = tq.kv_batch_get(keys=list(tags), partition_id="train")
+    for ids, seen, mask in zip(
+        rows["input_ids"].unbind(),
+        list(rows["multi_modal_inputs"]),
+        rows["response_mask"].unbind(),
+        strict=True,
+    ):
+        places = ids == processor.image_token_id
+        patches = int(seen["image_grid_thw"].prod())
+        assert seen["pixel_values"].shape[0] == patches == 48
+        assert int(places.sum()) == patches // processor.image_processor.merge_size**2
+        assert not (places[-len(mask) :] & mask.bool()).any()  # nothing of a picture is trained
 
 
 async def test_validation_rows(model: Path) -> None:
