@@ -54,6 +54,7 @@ TEACHING = f"{DRILLS} --split train --count 3000"
 PRACTICE = f"{DRILLS} --split train --first 100000 --count 4000"
 """What GRPO trains on: drills that the teacher never played."""
 
+WIDTH, LAYERS = 64, 3
 TOKENIZER_EPISODES = 1500
 PRETRAINING = SftRules(batch=16, learning_rate=4e-3, warmup=50)
 PRETRAINING_UPDATES = 2000
@@ -155,7 +156,7 @@ async def _start(out: Path, say: Any) -> int:
     every = max(1, len(episodes) // TOKENIZER_EPISODES)
     tokenizer = make_tokenizer(_texts(trace for _, trace in episodes[::every]))
     rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
-    model = make_model(tokenizer, seed=0)
+    model = make_model(tokenizer, seed=0, width=WIDTH, layers=LAYERS)
     size = sum(parameter.numel() for parameter in model.parameters())
     say(f"pretraining {size:,} parameters on {len(rows)} transcripts, {len(tokenizer)} tokens")
     opening = tokenizer.convert_tokens_to_ids("<|im_start|>")

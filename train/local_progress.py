@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rollout.types import Episode, JsonObject, Task
+from rollout.types import Episode, JsonObject
 from train.local_trainer import Watcher
 
 __all__ = ["progress"]
@@ -21,9 +21,6 @@ class Display(Watcher):
         self._bar = bar
         self._task = bar.add_task("", total=steps, reward="", held_out="", episodes="")
         self._episodes = 0
-
-    def started(self, task: Task, attempt: int) -> None:
-        self._bar.start()
 
     def finished(self, episode: Episode) -> None:
         self._episodes += 1
