@@ -21,7 +21,7 @@ from rollout.types import Grade, Solution, ToolCall, ToolReply, Trace
 
 TASKS = {task.id: task for task in builtin.builtin_tasks()}
 LEVELS = {"easy": range(2, 6), "medium": range(6, 11), "hard": range(11, 25)}
-QUICK = ("shop_cheapest_kettle", "forms_report_vanishes", "tracker_drag_fonts")
+QUICK = ("shop_cheapest_kettle", "library_button_missing", "tracker_drag_fonts")
 """Played in the fast tests; the others are slow together."""
 SEEDS = range(3)
 
@@ -154,7 +154,8 @@ def test_mistakes_in_a_folder_are_named(tmp_path: Path):
 @played
 @marked
 async def test_reference_passes(environment: BrowserUse, task: BrowserTask):
-    for seed in SEEDS if task.faults else SEEDS[:1]:
+    moved = any(faults.get("moved") for faults in task.faults.values())
+    for seed in SEEDS if moved else SEEDS[:1]:
         grade, trace = await attempt(environment, task, reference(task), seed)
         assert grade.passed, (grade.notes, [c.arguments for c in trace.tool_calls], trace.world)
         assert all(call.status < 400 for call in trace.tool_calls), [

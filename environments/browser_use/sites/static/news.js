@@ -5,6 +5,7 @@ const more = document.getElementById("more");
 
 async function load() {
   const reply = await fetch(`/more?after=${stories.children.length}`);
+  const text = await reply.text();
   if (!reply.ok) {
     watcher.disconnect();
     const again = document.createElement("button");
@@ -13,7 +14,6 @@ async function load() {
     more.replaceChildren(`${more.dataset.failed} `, again);
     return;
   }
-  const text = await reply.text();
   if (text) stories.insertAdjacentHTML("beforeend", text);
   else { watcher.disconnect(); more.remove(); }
   watcher.unobserve(more);
