@@ -140,11 +140,8 @@ def _remember(out: Path, **values: float) -> None:
 
 async def _start(out: Path, say: Any) -> int:
     """Make the model that knows both harnesses, and not well; the number of its parameters."""
-    import torch
-
     from train.tiny import make_model, make_tokenizer, save
 
-    torch.set_num_threads(2)
     say("the teacher plays, in each harness")
     episodes = await distil(
         TEACHING,
