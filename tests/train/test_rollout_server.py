@@ -175,7 +175,8 @@ async def test_harnesses_are_mixed(tmp_path: Path) -> None:
     assert seen == {"react/native", "react/mcp"}
 
 
-async def start(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
+@asynccontextmanager
+async def started(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
     flags = ["--suite", "support.toy_suite", "--model", "reference", "--sandbox", "local"]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -184,30 +185,31 @@ async def start(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}"},
     )
-    assert process.stdout is not None
-    line = (await process.stdout.readline()).decode()
-    return process, line.split()[2]
+    try:
+        assert process.stdout is not None
+        line = (await process.stdout.readline()).decode()
+        yield process, line.split()[2]
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
 
 
 async def test_killed_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    process, url = await start(tmp_path)
-    async with RolloutClient(url) as client:
+    async with started(tmp_path) as (process, url), RolloutClient(url) as client:
         await client.submit("milk", n=2, id="done")
         assert (await first(client))["id"] == "done"
         for n in range(20):
             await client.submit("soap", n=8, id=f"g{n}")
-    process.send_signal(signal.SIGKILL)
-    await process.wait()
+        process.send_signal(signal.SIGKILL)
+        await process.wait()
 
-    process, url = await start(tmp_path)
-    try:
-        async with RolloutClient(url) as client:
-            arrived = {}
-            async for group in client.groups(most=8):
-                arrived[group["id"]] = [e["attempt"] for e in group["episodes"]]
-                if len(arrived) == 21:
-                    break
-    finally:
+    async with started(tmp_path) as (process, url), RolloutClient(url) as client:
+        arrived = {}
+        async for group in client.groups(most=8):
+            arrived[group["id"]] = [e["attempt"] for e in group["episodes"]]
+            if len(arrived) == 21:
+                break
         process.send_signal(signal.SIGTERM)
         assert await process.wait() == 0
     assert arrived == {"done": [0, 1]} | {f"g{n}": [*range(8)] for n in range(20)}
