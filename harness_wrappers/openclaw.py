@@ -137,7 +137,7 @@ class OpenClaw(Harness):
         return "main", ""
 
     def fingerprint(self) -> JsonObject:
-        return super().fingerprint() | {"mode": "agent exec", "tools": TOOLS}
+        return super().fingerprint() | {"mode": "exec", "tools": TOOLS}
 
 
 def _settings(job: Job, workspace: str) -> JsonObject:

@@ -206,6 +206,7 @@ def test_its_config_and_command():
     assert config["models"]["providers"]["gateway"]["baseUrl"] == "http://127.0.0.1:1/e/x/v1"
     assert config["mcp"]["servers"]["tools"]["url"] == "http://127.0.0.1:1/e/x/mcp"
     assert launch.argv[:3] == ("/x/openclaw", "agent", "exec")
+    assert OpenClaw().fingerprint()["mode"] == "exec"
     assert launch.files[launch.argv[-1]] == "-p"
     assert launch.env["GATEWAY_KEY"] == "k"
     assert "toolSearch" not in config["tools"]
