@@ -34,6 +34,8 @@ SHOTS = {
     "report-episode": ("episode/4", "light", 390, 844),
 }
 """Name -> place on the page, theme, width and height in CSS pixels."""
+LIMIT = 300_000
+"""Milliseconds for a page to be drawn: the machine may be busy."""
 
 
 def make_report(folder: Path) -> Path:
@@ -54,6 +56,7 @@ def take_screenshots(page_file: Path) -> None:
         for name, (place, theme, width, height) in SHOTS.items():
             size = {"width": width, "height": height}
             page = browser.new_page(viewport=size, color_scheme=theme)
+            page.set_default_timeout(LIMIT)
             page.goto(f"{page_file.resolve().as_uri()}#{place}")
             _settle(page)
             if place.startswith("episode"):

@@ -9,6 +9,9 @@ from rollout.types import JsonObject, ToolCall
 
 __all__ = ["frames"]
 
+USUAL = (("button", "left"), ("count", 1))
+"""Arguments that go without saying."""
+
 
 def frames(tool_calls: Sequence[ToolCall], thoughts: Mapping[int, str]) -> list[JsonObject]:
     """One frame per tool call: the screen before it, the points that it names, the thought and the URL.
@@ -57,12 +60,18 @@ def _action(call: ToolCall) -> str:
     places = [f"({point['x']:.2f}, {point['y']:.2f})" for point in _points(call.arguments)]
     placed = {"x", "y", "from_x", "from_y", "to_x", "to_y"} if places else set()
     others = [
-        f'"{value}"' if isinstance(value, str) else f"{key} {value}"
+        _argument(key, value)
         for key, value in call.arguments.items()
-        if key not in placed
+        if key not in placed and (key, value) not in USUAL and value is not False
     ]
     where = [f"at {' to '.join(places)}"] if places else []
     return " ".join([name, *others, *where])
+
+
+def _argument(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    return key if value is True else f"{key} {value}"
 
 
 def _text(reply: Any, key: str) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from reports.branches import Link, links
 from reports.film import frames
-from rollout.types import Call, Episode, Image, JsonObject, ToolCall, Trace
+from rollout.types import Call, Episode, Image, JsonObject, Record, ToolCall, Trace
 
 __all__ = ["Keep", "detail", "row"]
 
@@ -25,6 +25,12 @@ RAW = 20_000
 """Characters that are shown of a reply that can't be read."""
 
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
+
+
+class _Thinking(Record, frozen=True, kw_only=True):
+    """A reply that is JSON and has a thought."""
+
+    thought: str
 
 
 def row(run: int, episode: Episode, shard: int) -> list[Any]:
@@ -200,8 +206,12 @@ def _film(
 
 
 def _said(call: JsonObject) -> str:
+    """Its thought, else its words; of a reply in JSON (MolmoWeb) the `thought` in it."""
     said = call["said"] or {}
-    return str(said.get("thought") or said.get("text") or "")
+    text = str(said.get("thought") or said.get("text") or "")
+    with contextlib.suppress(msgspec.DecodeError):
+        return msgspec.json.decode(text, type=_Thinking).thought
+    return text
 
 
 def _world(world: JsonObject) -> JsonObject:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.recorded_runs import HOSTILE, asked, call, episode, hostile_trace, png, screen_trace
 
@@ -87,6 +88,27 @@ def test_film_shows_the_screen_before_each_action_and_the_last_one() -> None:
     assert strip[1]["action"] == "click at (0.25, 0.50)"
     assert strip[2]["action"] == "drag at (0.10, 0.20) to (0.80, 0.90)"
     assert len(strip[2]["points"]) == 2
+
+
+def test_actions_are_told_without_what_goes_without_saying() -> None:
+    click = {"x": 0.5, "y": 0.5, "button": "left", "count": 2}
+    typed = {"text": "milk", "clear": False, "enter": True}
+    calls = [
+        msgspec.structs.replace(screen_trace().tool_calls[n], name=name, arguments=arguments)
+        for n, (name, arguments) in enumerate((("browser_click", click), ("browser_type", typed)))
+    ]
+    shown = [frame["action"] for frame in frames(calls, {})]
+    assert shown == ["click count 2 at (0.50, 0.50)", 'type "milk" enter', "the end"]
+
+
+def test_thought_in_a_reply_of_json_is_told_alone() -> None:
+    said = {"content": '{"thought": "I look", "action": {"name": "click"}}'}
+    trace = screen_trace()
+    calls = (call(0, [TASK], said), *trace.calls[1:])
+    story = detail(
+        episode("t", 0, True), msgspec.structs.replace(trace, calls=calls), lambda image: "p.png"
+    )
+    assert [frame.get("thought") for frame in story["film"][:2]] == ["I look", "thought 1"]
 
 
 def test_episode_without_pictures_has_no_film() -> None:
