@@ -105,6 +105,8 @@ def _section(path: str, told: dict[str, Any], usual: dict[str, Any] | None) -> I
         elif isinstance(value, dict):
             within = usual.get(name)
             yield from _section(where, value, within if isinstance(within, dict) else None)
+        elif isinstance(usual.get(name), dict) and usual[name]:
+            yield f"{where}: is a section of fields, not {value!r}"
         elif value != usual.get(name):
             yield from _value(where, value, hints.get(name), usual.get(name))
 

@@ -179,25 +179,26 @@ class Rollouts:
         try:
             if "_" in uid:
                 raise UsageError(f"uid {uid!r}: verl's keys have no room for '_' in it; use a UUID")
-            rows = await self._rows(prompt, validate)
+            rows, graded = await self._rows(prompt, validate)
             if rows:
                 await _write(rows, partition)
         except Exception as error:
             logger.exception("group %s", uid)
             self._counts["groups_failed"] += 1
             self._fatal = self._fatal or (str(error) if isinstance(error, UsageError) else "")
-            rows = []
-        self._watch(bool(rows))
+            rows, graded = [], False
+        self._watch(graded)
         await _mark(uid, partition, "finished" if rows or validate else "failure")
 
-    def _watch(self, some: bool) -> None:
-        self._lost = 0 if some else self._lost + 1
+    def _watch(self, graded: bool) -> None:
+        self._lost = 0 if graded else self._lost + 1
         if self._lost >= self._settings.give_up_after:
             self._fatal = self._fatal or (
-                f"{self._lost} groups in a row left nothing to train: {dict(self._counts)}"
+                f"{self._lost} groups in a row without a single grade: {dict(self._counts)}"
             )
 
-    async def _rows(self, prompt: dict[str, Any], validate: bool) -> list[TqRow]:
+    async def _rows(self, prompt: dict[str, Any], validate: bool) -> tuple[list[TqRow], bool]:
+        """A group's rows, and whether any of its episodes was graded."""
         told = self._stages.rollout
         drawn = told.val_kwargs if validate else told
         n = prompt.pop("__rollout_n__", drawn.n)
@@ -208,7 +209,8 @@ class Rollouts:
         try:
             with open_store(folder) as store:
                 group = await self._group(stage, stage.tasks[prompt["task"]], int(n), store, prompt)
-                return await asyncio.to_thread(self._built, group, store, prompt, validate)
+                rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
+                return rows, any(episode.outcome.graded for episode in group.episodes)
         finally:
             if not self._settings.out:
                 shutil.rmtree(folder.parent)
@@ -217,12 +219,12 @@ class Rollouts:
         self, stage: Stage, task: Task, n: int, store: EpisodeStore, prompt: dict[str, Any]
     ) -> Group:
         """The attempts. Seeds differ between steps: each time, the same task is another draw."""
+        tries = n * (self._settings.retries + 1)
         runner = Runner(
             stage.setup,
             store=store,
             retries=self._settings.retries,
-            give_up_after=n * (self._settings.retries + 1)
-            + 1,  # whether all fails is seen elsewhere
+            give_up_after=tries + 1,  # never: `_watch` sees more than one group
             seed=int(prompt["global_steps"]),
             slots=self._slots,
         )

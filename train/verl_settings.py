@@ -35,7 +35,7 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     retries: int = 2
     """How often an attempt is run again after an infrastructure error."""
     give_up_after: int = 16
-    """Groups in a row of which nothing could be trained, in one worker, after which training stops."""
+    """Groups in a row without a single grade, in one worker, after which training stops."""
     max_tokens: int = 8192
     """Of one reply."""
     out: str = ""

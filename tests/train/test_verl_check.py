@@ -63,7 +63,7 @@ def test_a_recipe_passes(recipe: str) -> None:
         ("anyharness.harness=reakt", "unknown harness 'reakt'"),
         ("anyharness.suite=klaweval", "unknown suite 'klaweval'"),
         ("anyharness.options='--timeout soon'", "--timeout"),
-        ("data=", "data"),
+        (f"{ACTOR}.optim=3", f"{ACTOR}.optim: is a section"),
     ],
 )
 def test_a_wrong_field_is_named(override: str, words: str) -> None:

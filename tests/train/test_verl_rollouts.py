@@ -52,18 +52,30 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def queue(model: Path) -> Iterator[None]:
     """Ray on this machine, and TransferQueue in it."""
-    workers = {"PYTHONPATH": os.pathsep.join(sys.path), "VERL_USE_EXTERNAL_MODULES": PLUGIN}
-    ray.init(
-        num_cpus=8,
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-        runtime_env={"env_vars": workers},
-    )
+    start_ray()
     tq.init(config(model, "transfer_queue.enable=true").transfer_queue)
     yield
     tq.close()
     ray.shutdown()
+
+
+def start_ray() -> None:
+    """Ray gives a node 30 s to start; a busy machine may need more, so it gets three tries."""
+    workers = {"PYTHONPATH": os.pathsep.join(sys.path), "VERL_USE_EXTERNAL_MODULES": PLUGIN}
+    for last in (False, False, True):
+        try:
+            ray.init(
+                num_cpus=8,
+                include_dashboard=False,
+                log_to_driver=False,
+                configure_logging=False,
+                runtime_env={"env_vars": workers},
+            )
+            return
+        except Exception:
+            if last:
+                raise
+            ray.shutdown()
 
 
 def uid() -> str:
@@ -222,12 +234,12 @@ async def test_a_lost_group_is_drawn_again_in_sync_mode(model: Path) -> None:
     assert (asked, batch.keys) == ([1], [f"{kept}_0_0"])
 
 
-async def test_training_stops_when_nothing_survives_any_more(model: Path) -> None:
+async def test_training_stops_when_nothing_can_be_graded_any_more(model: Path) -> None:
     async with rollouts(model, ["explode"], "anyharness.give_up_after=2") as (worker, _, told):
         await worker.generate_sequences(prompts(told, [uid(), uid()]))
         await worker.drain()
         assert (await worker.counts())["unclean_environment"] == 8
-        with pytest.raises(UsageError, match="2 groups in a row left nothing to train"):
+        with pytest.raises(UsageError, match="2 groups in a row without a single grade"):
             await worker.generate_sequences(prompts(told, [uid()]))
 
 
