@@ -66,9 +66,9 @@ STEPS = 40
 MAX_TOKENS = "96"
 CONCURRENCY = "64"
 RL = {
-    "--batch": "8",
+    "--batch": "16",
     "--group": "8",
-    "--learning-rate": "5e-4",
+    "--learning-rate": "2e-4",
     "--warmup": "3",
     "--max-tokens": MAX_TOKENS,
     "--concurrency": CONCURRENCY,

@@ -29,8 +29,8 @@ Written by `make learn` (`python -m train.learn`), which does all of it again fr
 
 A model of the Qwen3 architecture with {size:,} parameters, its own tokenizer and random weights is taught
 a little by SFT on what the reference policy did, under two harnesses: `react` (tool calls) and
-`react_text` (actions and observations as text). Then GRPO goes on from there, {steps} steps of 8 drills
-x 8 attempts, in the real harness, through the gateway, in the Claw world; reward is the share of the
+`react_text` (actions and observations as text). Then GRPO goes on from there, {steps} steps of {batch}
+drills x {group} attempts, in the real harness, through the gateway, in the Claw world; reward is the share of the
 drill that is right. All figures are of {tasks} held-out drills, whose names, numbers and days no training
 task has; {k} attempts each at temperature 1. Intervals are 95 %, over tasks.
 """
@@ -98,6 +98,7 @@ class _Run:
         self.folder = folder
         lines = (folder / "metrics.jsonl").read_bytes().splitlines()
         self.metrics: list[JsonObject] = [msgspec.json.decode(line) for line in lines]
+        self.settings = msgspec.json.decode((folder / "settings.json").read_bytes())
         self.steps = sorted(int(path.name) for path in (folder / "evals").iterdir())
 
     def evaluation(self, step: int, harness: str) -> Evaluation:
@@ -115,6 +116,8 @@ class _Run:
 def _preamble(out: Path, run: _Run) -> str:
     told = msgspec.json.decode((out / "figures.json").read_bytes())
     return PREAMBLE.format(
+        batch=run.settings["batch"],
+        group=run.settings["group"],
         minutes=f"{told['minutes']:.0f} minutes",
         size=told["parameters"],
         steps=run.steps[-1],

@@ -117,7 +117,7 @@ def drill(split: str, family: str, number: int) -> DrillTask:
         clock=CLOCK,
         expected=draft.expected,
         answer=draft.said,
-        fingerprint=f"office_drills 3 {split} {family} {number}",
+        fingerprint=f"office_drills 4 {split} {family} {number}",
     )
 
 
@@ -135,10 +135,10 @@ def _mail(office: Office, dice: random.Random) -> Draft:
     subject = dice.choice(("total", "budget", "invoice", "price"))
     people = [
         {
-            "contact_id": f"c{office.number()}",
             "name": name,
             "department": department,
             "email": f"{office.name()}{office.number()}@office.example",
+            "contact_id": f"c{office.number()}",
         }
         for department in dice.sample(DEPARTMENTS, 2)
     ]
@@ -170,9 +170,9 @@ def _order(office: Office, dice: random.Random) -> Draft:
     category, amount = office.name(), office.number()
     products = [
         {
-            "product_id": f"p{office.number()}",
-            "name": office.name(),
             "category": category,
+            "name": office.name(),
+            "product_id": f"p{office.number()}",
             "quantity": dice.randrange(10),
         }
         for _ in range(3)
@@ -206,8 +206,8 @@ def _meeting(office: Office, dice: random.Random) -> Draft:
     day, hour = office.day(), dice.randrange(13, 19)
     events: list[JsonObject] = [
         {
-            "event_id": f"e{office.number()}",
             "title": office.name(),
+            "event_id": f"e{office.number()}",
             "start_time": f"{day}T{start:02d}:00:00Z",
             "end_time": f"{day}T{start + 1:02d}:00:00Z",
         }
@@ -250,9 +250,9 @@ def _expense(office: Office, dice: random.Random) -> Draft:
     day = office.day()
     expenses = [
         {
-            "transaction_id": f"t{office.number()}",
             "date": day,
             "title": office.name(),
+            "transaction_id": f"t{office.number()}",
             "amount": office.number(),
         }
         for _ in range(2)

@@ -45,10 +45,12 @@ async def test_tables_and_curve(tmp_path: Path) -> None:
             lines = [{"step": n, "reward": n / 40} for n in range(40)] + [{"step": 40}]
             text = "\n".join(msgspec.json.encode(line).decode() for line in lines)
             (run / "metrics.jsonl").write_text(text + "\n")
+            (run / "settings.json").write_text('{"batch": 16, "group": 8}')
     write_report(tmp_path, tmp_path / "docs", ARMS, (0, 1))
     told = (tmp_path / "docs" / "learning.md").read_text()
     assert "209,536 parameters" in told
     assert "41 minutes" in told
+    assert "16\ndrills x 8 attempts" in told
     assert "| seed 1 | 30% (" in told
     assert " | +40 (" in told
     assert "| made it with a wrong field | 70% | 35% |" in told
