@@ -33,7 +33,7 @@ class Activity:
     def __init__(
         self, context: BrowserContext, limits: Limits, tell: Callable[[str], None]
     ) -> None:
-        self._limits = limits
+        self.limits = limits
         self._tell = tell
         self._loads: dict[Request, _Load] = {}
         self._latest = 0.0
@@ -66,7 +66,7 @@ class Activity:
 
         Requests that were under way before are not waited for: some pages always have one.
         """
-        limits, begun = self._limits, self._clock()
+        limits, begun = self.limits, self._clock()
         while True:
             now = self._clock()
             loads = [load for load in self._loads.values() if load.begun >= since]
