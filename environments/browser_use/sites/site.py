@@ -140,8 +140,7 @@ class Site(ABC):
             brand=self.of(self.brand),
             accent=self.accent,
             name=self.name,
-            script=self.script
-            and h('<script src="/static/{file}" defer></script>', file=self.script),
+            script=self.script and h('<script src="/static/{file}"></script>', file=self.script),
             layout=self._mischief.layout,
             shift=self._mischief.shift,
             menu=[_menu_link(request, url, label) for url, label in self.menu()],
@@ -233,7 +232,7 @@ PAGE = """<!doctype html>
 <title>{title} - {brand}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="/static/style.css">
-<script src="/static/site.js" defer></script>
+<script src="/static/site.js"></script>
 {script}
 </head>
 <body class="{name} layout-{layout}" style="--accent: {accent}; --shift: {shift}px">

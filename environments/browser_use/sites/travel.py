@@ -302,6 +302,7 @@ class Travel(Site):
                 date=query.get("date", ""),
                 back_label=self.say("Return", "返程日期"),
                 back=query.get("back", ""),
+                off=Markup("" if query.get("trip") == "return" else " disabled"),
                 people=select(
                     "people",
                     self.say("Passengers", "乘客人数"),
@@ -420,7 +421,7 @@ SEARCH = """<form class="card" action="/flights" data-cities="{cities}" data-tod
 <div class="field"><label class="field"><span>{date_label}</span>
 <input name="date" value="{date}" class="day" readonly></label></div>
 <div class="field"><label class="field"><span>{back_label}</span>
-<input name="back" value="{back}" class="day" readonly></label></div>
+<input name="back" value="{back}" class="day" readonly{off}></label></div>
 {people}
 </div>
 <button>{search}</button>

@@ -1,8 +1,10 @@
 "use strict";
-const wait = document.querySelector("[data-wait]");
-if (wait) setTimeout(() => location.assign(wait.dataset.wait), 2500);
-const captcha = document.querySelector("[data-captcha]");
-captcha?.querySelector(".box").addEventListener("click", (event) => {
+document.addEventListener("DOMContentLoaded", () => {
+  const wait = document.querySelector("[data-wait]");
+  if (wait) setTimeout(() => location.assign(wait.dataset.wait), 2500);
+});
+document.addEventListener("click", (event) => {
+  if (!event.target.matches("[data-captcha] .box")) return;
   event.target.classList.add("busy");
-  setTimeout(() => captcha.submit(), 600);
+  setTimeout(() => event.target.closest("form").submit(), 600);
 });

@@ -1,7 +1,6 @@
 "use strict";
 // The list on the front page grows when its end comes into view.
-const stories = document.getElementById("stories");
-const more = document.getElementById("more");
+let stories, more;
 
 async function load() {
   const reply = await fetch(`/more?after=${stories.children.length}`);
@@ -21,4 +20,8 @@ async function load() {
 }
 
 const watcher = new IntersectionObserver((entries) => { if (entries[0].isIntersecting) load(); });
-if (stories && !document.querySelector(".cookies")) watcher.observe(more);
+document.addEventListener("DOMContentLoaded", () => {
+  stories = document.getElementById("stories");
+  more = document.getElementById("more");
+  if (stories && !document.querySelector(".cookies")) watcher.observe(more);
+});

@@ -1,6 +1,6 @@
 "use strict";
-// City suggestions and a calendar, both below the field that has the focus.
-const form = document.querySelector("form[data-cities]");
+// City suggestions and a calendar, both below the field that has the focus. Everything listens on the
+// document, so that it works as soon as a field is there.
 
 function closeAll() {
   document.querySelectorAll(".menu, .calendar").forEach((each) => each.remove());
@@ -9,7 +9,7 @@ function closeAll() {
 function suggest(input) {
   closeAll();
   const wanted = input.value.trim().toLowerCase();
-  const cities = form.dataset.cities.split("|").filter((city) => city.toLowerCase().includes(wanted));
+  const cities = input.form.dataset.cities.split("|").filter((city) => city.toLowerCase().includes(wanted));
   if (!wanted || !cities.length || cities.some((city) => city.toLowerCase() === wanted)) return;
   const menu = document.createElement("div");
   menu.className = "menu";
@@ -40,7 +40,7 @@ function button(text, action) {
 
 function calendar(input, year, month) {
   closeAll();
-  const { today, months, days } = form.dataset;
+  const { today, months, days } = input.form.dataset;
   const box = document.createElement("div");
   box.className = "calendar";
   const head = document.createElement("div");
@@ -69,22 +69,21 @@ function calendar(input, year, month) {
   input.closest("div.field").append(box);
 }
 
-if (form) {
-  form.querySelectorAll(".city").forEach((input) => {
-    input.addEventListener("input", () => suggest(input));
-    input.addEventListener("blur", closeAll);
-  });
-  form.querySelectorAll(".day").forEach((input) => {
-    input.addEventListener("click", () => {
-      const [year, month] = (input.value || form.dataset.today).split("-").map(Number);
-      calendar(input, year, month - 1);
-    });
-  });
-  const showBack = () => {
-    const one = form.elements.trip.value !== "return";
-    form.elements.back.disabled = one;
-    if (one) form.elements.back.value = "";
-  };
-  form.querySelectorAll("[name=trip]").forEach((each) => each.addEventListener("change", showBack));
-  showBack();
-}
+document.addEventListener("input", (event) => {
+  if (event.target.matches(".city")) suggest(event.target);
+});
+document.addEventListener("focusout", (event) => {
+  if (event.target.matches(".city")) closeAll();
+});
+document.addEventListener("click", (event) => {
+  const input = event.target;
+  if (!input.matches(".day")) return;
+  const [year, month] = (input.value || input.form.dataset.today).split("-").map(Number);
+  calendar(input, year, month - 1);
+});
+document.addEventListener("change", (event) => {
+  if (event.target.name !== "trip") return;
+  const { back } = event.target.form.elements;
+  back.disabled = event.target.value !== "return";
+  if (back.disabled) back.value = "";
+});
