@@ -75,7 +75,8 @@ def paired_difference(differences: Sequence[float], *, share: bool = True) -> In
     """
     if not differences:
         return NOTHING
-    d = np.asarray(differences, dtype=float)
+    # 1 - 2/3 and 2/3 - 1/3 are the same difference, though not the same float.
+    d = np.round(np.asarray(differences, dtype=float), 12)
     value, n = mean(list(differences)), len(d)
     if np.ptp(d) == 0:
         reach = wilson_interval(0.0, n)[1] if share else math.nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,6 +27,8 @@ from train.samples import MissingTokenIds, Report, Rules, build_samples
 __all__ = ["Hall", "Rulebook", "Workshop", "payload"]
 
 GROUPS = "groups"
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Workshop:
         if work := self._running.get(entry.order.id):
             work.cancel()
             await asyncio.wait({work})
+            self._running.pop(entry.order.id, None)  # what was never begun leaves nothing itself
         await self.gone(entry)
 
     async def gone(self, entry: Entry) -> None:
@@ -123,6 +127,9 @@ class Workshop:
             return
         except (RolloutError, OSError) as error:
             self.queue.move(entry, "failed", one_line(str(error)))
+        except Exception as error:  # a bug in a plug-in: the client must not wait for ever
+            logger.exception("group %s", order.id)
+            self.queue.move(entry, "failed", one_line(f"{type(error).__name__}: {error}"))
         else:
             self.queue.move(entry, "finished")
         finally:

@@ -22,7 +22,7 @@ __all__ = ["write"]
 
 def write(folder: Path, task: BrowserTask, told: Evidence) -> None:
     """Write one attempt below `folder`."""
-    place = folder / task.id
+    place = folder / task.id.replace("/", "_")  # ids come from a file
     pictures = place / "trajectory"
     pictures.mkdir(parents=True)
     steps: list[JsonObject] = []

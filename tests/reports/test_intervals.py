@@ -40,6 +40,8 @@ def test_differences_that_are_all_the_same_still_have_a_width() -> None:
     assert none.low < 0 < none.high
     assert not none.settled
     assert paired_difference([1.0] * 10).settled
+    thirds = paired_difference([1 - 2 / 3, 2 / 3 - 1 / 3, 1 / 3])
+    assert thirds.low < 0 < thirds.high
 
 
 def test_more_tasks_by_connors_formula() -> None:

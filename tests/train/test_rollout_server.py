@@ -19,6 +19,7 @@ from support.toy_suite import TASKS
 
 from rollout.errors import UsageError
 from train.rollout_client import RolloutClient, RolloutServerError
+from train.rollout_groups import Workshop
 from train.rollout_server import _parser, serve
 
 ROOT = Path(__file__).parents[2]
@@ -140,6 +141,19 @@ async def test_paused_calls_wait_and_a_cancelled_group_is_gone(tmp_path: Path) -
         assert group["id"] == "kept"
         assert (await ask(url, "GET", "/v1/groups/held"))[1]["state"] == "cancelled"
         assert (await ask(url, "POST", "/v1/groups/held/ack"))[0] == 409
+
+
+async def test_a_group_that_hits_a_bug_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise KeyError("milk")
+
+    monkeypatch.setattr(Workshop, "_attempt", broken)
+    async with served(tmp_path) as (client, _):
+        await client.submit("milk", n=1)
+        group = await first(client)
+    assert (group["state"], group["reason"]) == ("failed", "KeyError: 'milk'")
 
 
 async def test_a_secret_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
