@@ -63,6 +63,7 @@ def take_screenshots(page_file: Path) -> None:
                 grade = page.locator("dialog h3", has_text="Grade")
                 grade.evaluate("(heading) => heading.scrollIntoView({ block: 'center' })")
             page.screenshot(path=IMAGES / f"{name}.png")
+            page.close()
         browser.close()
 
 

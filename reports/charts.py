@@ -309,7 +309,7 @@ def _pattern(n: int) -> JsonObject:
 
 def _counts(runs: Runs) -> dict[str, list[tuple[int, int]]]:
     """Label -> (graded attempts, passes) of each task that has a graded attempt."""
-    graded = runs.episodes[runs.episodes["graded"]]
+    graded = runs.episodes[runs.episodes["graded"].astype(bool)]  # an empty column has no type
     tasks = graded.groupby(["run", "task"])["passed"].agg(["size", "sum"])
     counts: dict[str, list[tuple[int, int]]] = {run.label: [] for run in runs}
     for (label, _), made, passed in zip(tasks.index, tasks["size"], tasks["sum"], strict=True):

@@ -229,11 +229,13 @@ def _navigation(tables: Sequence[Table]) -> str:
 
 def _title(runs: Runs) -> str:
     suites = " and ".join(dict.fromkeys(run.suite for run in runs))
-    return (
-        f"Which harness is more reliable on {suites}?"
-        if len(runs) > 1
-        else f"How reliable on {suites}?"
+    if len(runs) == 1:
+        return f"How reliable is {runs.base.label} on {suites}?"
+    several = {run.harness for run in runs}, {run.model for run in runs}
+    compared = next(
+        (w for w, n in zip(("harness", "model"), several, strict=True) if len(n) > 1), "run"
     )
+    return f"Which {compared} is more reliable on {suites}?"
 
 
 def _footer(runs: Runs, episodes: int) -> str:

@@ -29,15 +29,22 @@ _NUMBERS = ("count", "share", "number", "seconds", "tokens", "money")
 def table_html(table: Table, links: Links, told: Collection[str] = ()) -> str:
     """A table with its title, its notes but those `told` before, and what its columns mean."""
     name, columns = escape(table.name), _columns(table)
+    grid = "" if table.frame.empty else _grid(table, columns, links)
+    meaning = "" if table.frame.empty else _meaning(columns)
+    return (
+        f'<div class="table"><h3 id="{name}-heading">{escape(table.title)}</h3>'
+        f"{paragraph(table.about, 'about')}{grid}{_notes(table, told)}{meaning}</div>"
+    )
+
+
+def _grid(table: Table, columns: Mapping[str, Column], links: Links) -> str:
+    name = escape(table.name)
     heads = "".join(_head(column) for column in columns.values())
     rows = "".join(_row(record, columns, links) for record in table.frame.to_dict("records"))
     return (
-        f'<div class="table"><h3 id="{name}">{escape(table.title)}</h3>'
-        f"{paragraph(table.about, 'about')}"
-        f"{_search(table)}"
-        f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">'
-        f'<table class="sortable" id="{name}-table"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{_notes(table, told)}{_meaning(columns)}</div>"
+        f'{_search(table)}<div class="scroll" tabindex="0" role="region" '
+        f'aria-labelledby="{name}-heading"><table class="sortable" id="{name}-table">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 

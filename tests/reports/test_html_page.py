@@ -29,6 +29,19 @@ from rollout.types import Trace
 playwright = pytest.importorskip("playwright.async_api", reason="pip install playwright")
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+LIMIT = 180_000
+"""Milliseconds: a busy machine takes its time."""
+
+RESET = """() => {
+  document.querySelector("dialog").close();
+  document.querySelectorAll("details").forEach((d) => { d.open = false });
+  filters.reset();
+  filters.dispatchEvent(new Event("input"));
+  localStorage.clear();
+  setTheme("light");
+  scrollTo(0, 0);
+}"""
+
 CONTRAST = """() => {
   const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const parse = (c) => [...c.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
@@ -82,32 +95,36 @@ async def browser() -> AsyncIterator[Any]:
         await started.close()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(browser: Any, page_file: Path) -> AsyncIterator[Any]:
+    """The page, opened once: plotly.js takes a second to read, and each test leaves the page usable."""
+    page = await open_offline(browser, page_file)
+    yield page
+    await page.close()
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def visit(browser: Any) -> AsyncIterator[Any]:
-    """Opens the page offline; nothing may be printed to the console or asked of a network."""
-    said: list[str] = []
-    contexts = []
-
-    async def opened(file: Path, width: int = 1280, theme: str = "light") -> Any:
-        context = await browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, offline=True
-        )
-        contexts.append(context)
-        page = await context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda r: r.url.startswith("file:") or said.append(r.url))
-        await page.goto(file.as_uri())
-        return page
-
+async def page(opened: Any) -> AsyncIterator[Any]:
+    """The page as it is when it opens. Nothing may be printed to the console or asked of a network."""
+    await opened.set_viewport_size({"width": 1280, "height": 900})
+    await opened.evaluate(RESET)
     yield opened
-    for context in contexts:
-        await context.close()
-    assert not said
+    assert not opened.said
 
 
-async def test_first_screen_answers(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def open_offline(browser: Any, file: Path) -> Any:
+    context = await browser.new_context(offline=True)
+    page = await context.new_page()
+    page.set_default_timeout(LIMIT)
+    page.said = []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on("request", lambda r: r.url.startswith("file:") or page.said.append(r.url))
+    await page.goto(file.as_uri())
+    return page
+
+
+async def test_first_screen_answers(page: Any) -> None:
     assert "react" in await page.inner_text(".verdict")
     table = page.locator("#cross-harness-table")
     assert await table.locator("tbody tr").count() == 2
@@ -118,8 +135,19 @@ async def test_first_screen_answers(visit: Any, page_file: Path) -> None:
     )
 
 
-async def test_charts_are_drawn_and_redrawn_in_the_other_theme(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_measures_link_to_an_example_episode(page: Any) -> None:
+    link = page.locator("#measures-table td a").first
+    name = await link.inner_text()
+    await link.click()
+    await page.locator("dialog[open]").get_by_role("heading", name=name).wait_for()
+
+
+async def test_names_are_given_once(page: Any) -> None:
+    names = await page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(names) == len(set(names))
+
+
+async def test_charts_are_drawn_and_redrawn_in_the_other_theme(page: Any) -> None:
     places = page.locator("[data-figure]")
     assert await places.count() == 5
     for n in range(5):
@@ -135,8 +163,19 @@ async def test_charts_are_drawn_and_redrawn_in_the_other_theme(visit: Any, page_
     assert await page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-async def test_tables_sort_by_click_and_by_keyboard(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_theme_follows_the_system_until_the_reader_chooses(page: Any) -> None:
+    theme = "document.documentElement.dataset.theme"
+    await page.emulate_media(color_scheme="dark")
+    await page.wait_for_function(f"{theme} === 'dark'")
+    await page.click("#theme")
+    assert await page.evaluate(theme) == "light"
+    await page.emulate_media(color_scheme="light")
+    await page.emulate_media(color_scheme="dark")
+    assert await page.evaluate(theme) == "light"
+    await page.emulate_media(color_scheme="light")
+
+
+async def test_tables_sort_by_click_and_by_keyboard(page: Any) -> None:
     table = page.locator("#cross-harness-table")
     heading = table.locator("th", has_text="harness").first
     column = "(t) => [...t.tBodies[0].rows].map((row) => row.cells[1].textContent)"
@@ -148,14 +187,12 @@ async def test_tables_sort_by_click_and_by_keyboard(visit: Any, page_file: Path)
     assert await table.evaluate(column) == ["react", "codex"]
 
 
-async def test_tables_can_be_searched(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_tables_can_be_searched(page: Any) -> None:
     await page.fill("input[data-search=tasks-table]", "task7")
     assert await page.locator("#tasks-table tbody tr:not([hidden])").count() == 1
 
 
-async def test_episodes_are_searched_and_filtered(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_episodes_are_searched_and_filtered(page: Any) -> None:
     rows = page.locator("#list tbody tr")
     assert await page.inner_text("#count") == "42 episodes"
     await page.select_option("[name=harness]", "codex")
@@ -166,8 +203,7 @@ async def test_episodes_are_searched_and_filtered(visit: Any, page_file: Path) -
     assert await page.inner_text("#count") == "1 of 42 episodes"
 
 
-async def test_an_episode_opens_from_its_shard(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_an_episode_opens_from_its_shard(page: Any) -> None:
     await page.locator("#list a", has_text="task3#1").first.click()
     dialog = page.locator("dialog[open]")
     await dialog.get_by_text("What happened").wait_for()
@@ -179,8 +215,7 @@ async def test_an_episode_opens_from_its_shard(visit: Any, page_file: Path) -> N
     await page.wait_for_function("!document.querySelector('dialog').open && !location.hash")
 
 
-async def test_film_marks_the_point(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_film_marks_the_point(page: Any) -> None:
     await page.locator("#list a", has_text="screen#0").click()
     shot = page.locator(".film li").nth(1)
     mark = shot.locator(".mark")
@@ -197,8 +232,7 @@ async def test_film_marks_the_point(visit: Any, page_file: Path) -> None:
     assert "http://shop.localhost/0" in await shot.inner_text()
 
 
-async def test_hostile_text_is_inert(visit: Any, page_file: Path) -> None:
-    page = await visit(page_file)
+async def test_hostile_text_is_inert(page: Any) -> None:
     await page.locator("#list a", has_text="hostile#0").click()
     await page.locator("dialog[open]").get_by_text("What happened").wait_for()
     await page.evaluate(
@@ -212,10 +246,9 @@ async def test_hostile_text_is_inert(visit: Any, page_file: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-async def test_nothing_overflows_and_contrast_holds(
-    visit: Any, page_file: Path, theme: str, width: int
-) -> None:
-    page = await visit(page_file, width=width, theme=theme)
+async def test_nothing_overflows_and_contrast_holds(page: Any, theme: str, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 900})
+    await page.evaluate("(theme) => setTheme(theme)", theme)
     over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await page.evaluate(over) == 0
     assert await page.evaluate(CONTRAST) == []
@@ -230,13 +263,11 @@ async def test_nothing_overflows_and_contrast_holds(
     assert await page.evaluate(CONTRAST) == []
 
 
-async def test_missing_shard_says_what_to_do(browser: Any, page_file: Path) -> None:
-    page = await browser.new_page()
-    await page.goto(page_file.as_uri())
+async def test_missing_shard_says_what_to_do(page: Any) -> None:
     await page.evaluate("load(7).catch((error) => { window.told = error.message })")
     await page.wait_for_function("window.told")
     assert "keep the folder beside this page" in await page.evaluate("window.told")
-    await page.close()
+    page.said.clear()  # Chromium told of it as well
 
 
 @pytest.fixture
@@ -250,9 +281,9 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-async def test_a_thousand_episodes_stay_usable(visit: Any, large: Path) -> None:
+async def test_a_thousand_episodes_stay_usable(browser: Any, large: Path) -> None:
     assert len(list((large.parent / "episodes").iterdir())) > 1
-    page = await visit(large)
+    page = await open_offline(browser, large)
     rows = page.locator("#list tbody tr")
     assert await rows.count() == 100
     await page.click("#more")
@@ -262,3 +293,5 @@ async def test_a_thousand_episodes_stay_usable(visit: Any, large: Path) -> None:
     await rows.locator("a").click()
     await page.locator("dialog[open]").get_by_text("What happened").wait_for()
     assert await page.evaluate("shards.size") == 1
+    assert not page.said
+    await page.close()

@@ -8,10 +8,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.recorded_runs import HOSTILE, asked, call, episode, hostile_trace, png, screen_trace
+from support.recorded_runs import (
+    HOSTILE,
+    asked,
+    call,
+    episode,
+    hostile_trace,
+    png,
+    screen_trace,
+    write_run,
+)
 
 from reports.branches import links
 from reports.film import frames
+from reports.html import write_report
+from reports.load import load_runs
 from reports.shards import SHARD_BYTES, Pictures, Shards, script_json
 from reports.viewer import detail
 from rollout.types import Image, Trace
@@ -185,3 +196,9 @@ def test_tool_arguments_that_are_json_are_shown_as_such() -> None:
     said = {"content": None, "tool_calls": [asked("add", '{"text": "milk"}')]}
     story = detail(episode("t", 0, True), Trace(calls=(call(0, [TASK], said),)), lambda image: "")
     assert story["calls"][0]["said"]["asks"] == [{"name": "add", "arguments": {"text": "milk"}}]
+
+
+def test_run_without_an_episode_has_a_page(tmp_path: Path) -> None:
+    with load_runs([write_run(tmp_path / "run", [])]) as runs:
+        file = write_report(runs, [], tmp_path / "report")
+    assert "0 episodes of 1 runs" in file.read_text(encoding="utf-8")
