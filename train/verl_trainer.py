@@ -7,6 +7,7 @@ scaled so that in the loss every episode weighs the same.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -60,13 +61,18 @@ class _Credited(PPOTrainer):  # type: ignore[misc]
     def _advantages(
         self, batch: KVBatchMeta, masks: list[Any], extra: list[Any], mode: str
     ) -> list[Floats]:
-        """Of each row's tokens; 0 for the rows that verl fills a batch up with."""
-        real = [i for i, tag in enumerate(batch.tags) if not tag.get("is_padding", False)]
+        """Of each row's tokens; 0 for the rows that verl fills a batch up with, and for lone episodes.
+
+        Our manager drops these, verl's own does not.
+        """
+        real = _compared(batch)
         rows: list[CreditedRow] = [
             credited(batch.keys[i], len(masks[i]), getattr(extra[i], "data", extra[i]))
             for i in real
         ]
         told: list[Floats] = [np.zeros(len(mask)) for mask in masks]
+        if not rows:
+            return told
         factors = np.ones(len(rows))
         if self.settings.episode_weights:
             counts = [int(masks[i].sum()) for i in real]
@@ -126,6 +132,14 @@ class AnyHarnessColocateAsync(_Held, PPOTrainerColocateAsync):  # type: ignore[m
 @register_trainer("anyharness_separate_async")
 class AnyHarnessSeparateAsync(_Credited, PPOTrainerSeparateAsync):  # type: ignore[misc]
     """`separate_async`: sampling and training on GPUs of their own."""
+
+
+def _compared(batch: KVBatchMeta) -> list[int]:
+    """Positions of the rows in groups of two episodes or more."""
+    real = [i for i, tag in enumerate(batch.tags) if not tag.get("is_padding", False)]
+    sessions = {batch.keys[i].rpartition("_")[0] for i in real}
+    members = Counter(session.rpartition("_")[0] for session in sessions)
+    return [i for i in real if members[batch.keys[i].rsplit("_", 2)[0]] > 1]
 
 
 def scales(tokens: list[int], episodes: list[str], mode: str, rows: int) -> Floats:

@@ -410,6 +410,16 @@ def test_the_trainer_takes_the_place_of_verls_own_mode(model: Path) -> None:
     assert type(trainer.replay_buffer) is ReplayBuffer
 
 
+def test_a_lone_episode_is_worth_nothing(model: Path) -> None:
+    """1.6, where another manager has not dropped it."""
+    credit = {"starts": [0], "stops": [2], "turns": [0], "last": [0], "anchors": []}
+    extra = [{"anyharness": {"reward": reward, **credit}} for reward in (1.0, 1.0, 0.0)]
+    batch = tq.KVBatchMeta(partition_id="train", keys=["a_0_0", "b_0_0", "b_1_0"], tags=[{}] * 3)
+    masks = [np.ones(2, bool)] * 3
+    told = trainer_of(config(model))._advantages(batch, masks, extra, "token-mean")
+    assert [values.tolist() for values in told] == [[0.0, 0.0], [0.5, 0.5], [-0.5, -0.5]]
+
+
 def test_an_update_is_one_step_whatever_the_rows(model: Path, monkeypatch: Any) -> None:
     seen: list[int] = []
     trainer = trainer_of(config(model))
