@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from rollout.errors import UsageError
+from rollout.errors import RolloutError, UsageError
+from rollout.text import one_line
 from rollout.types import JsonObject, Record
 from train.files import plain
 from train.gate import Gate
@@ -196,6 +197,8 @@ async def _as_json(request: web.Request, handler: Handler) -> web.StreamResponse
         return await handler(request)
     except web.HTTPException as error:
         return _answer(request, {"error": error.text or error.reason}, error.status)
+    except (RolloutError, OSError) as error:  # a damaged record, a full disk
+        return _answer(request, {"error": one_line(str(error))}, 500)
 
 
 def _status(entry: Entry) -> JsonObject:

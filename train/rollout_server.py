@@ -141,7 +141,9 @@ def _claim(folder: Path, about: JsonObject) -> None:
                 )
             return
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(told)
+        draft = path.with_suffix(".tmp")
+        draft.write_bytes(told)
+        draft.replace(path)
 
 
 def _loopback(host: str) -> bool:
