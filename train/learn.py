@@ -57,7 +57,7 @@ PRACTICE = f"{DRILLS} --split train --first 100000 --count 4000"
 WIDTH, LAYERS = 64, 3
 TOKENIZER_EPISODES = 1500
 PRETRAINING = SftRules(batch=16, learning_rate=4e-3, warmup=50)
-PRETRAINING_UPDATES = 2000
+PRETRAINING_UPDATES = 1500
 TUNING = SftRules(batch=32, learning_rate=1e-3, warmup=10)
 TUNING_UPDATES = 60
 """Few: what is left to learn is for GRPO."""

@@ -60,11 +60,13 @@ NUMBER: JsonObject = {"type": "integer"}
 LIST: JsonObject = {"type": "array", "items": TEXT}
 
 TOOLS = {
-    "contacts_search": Tool("Find people", "/contacts/search", {"query": TEXT}),
+    "contacts_search": Tool("Find people", "/contacts/search", {"query": TEXT, "department": TEXT}),
     "gmail_send": Tool("Send mail", "/gmail/send", {"to": TEXT, "subject": TEXT, "body": TEXT}),
     "list_products": Tool("List products", "/inventory/products", {"category": TEXT}),
     "create_order": Tool(
-        "Order a product", "/inventory/orders/create", {"product_id": TEXT, "quantity": NUMBER}
+        "Order a product",
+        "/inventory/orders/create",
+        {"supplier": TEXT, "product_id": TEXT, "quantity": NUMBER},
     ),
     "list_events": Tool("List a day's events", "/calendar/events", {"date": TEXT}),
     "delete_event": Tool("Delete an event", "/calendar/events/delete", {"event_id": TEXT}),
@@ -117,7 +119,7 @@ def drill(split: str, family: str, number: int) -> DrillTask:
         clock=CLOCK,
         expected=draft.expected,
         answer=draft.said,
-        fingerprint=f"office_drills 4 {split} {family} {number}",
+        fingerprint=f"office_drills 5 {split} {family} {number}",
     )
 
 
@@ -142,7 +144,7 @@ def _mail(office: Office, dice: random.Random) -> Draft:
         }
         for department in dice.sample(DEPARTMENTS, 2)
     ]
-    index, person = _pick(people, dice)
+    _, person = _pick(people, dice)
     department = person["department"]
     prompt = dice.choice(
         (
@@ -156,8 +158,8 @@ def _mail(office: Office, dice: random.Random) -> Draft:
         prompt,
         {"contacts": people},
         (
-            _step("contacts_search", query=name),
-            _step("gmail_send", **{**sent, "to": f"{{{{1.contacts.{index}.email}}}}"}),
+            _step("contacts_search", query=name, department=department),
+            _step("gmail_send", **{**sent, "to": "{{1.contacts.0.email}}"}),
         ),
         (Expected(service="gmail", records="sent_messages", fields=sent),),
         name,
@@ -166,27 +168,27 @@ def _mail(office: Office, dice: random.Random) -> Draft:
 
 
 def _order(office: Office, dice: random.Random) -> Draft:
-    """Find a product in its category, and order some of it."""
+    """Find what a supplier sells of a category, and order some of it."""
     category, amount = office.name(), office.number()
     products = [
         {
             "category": category,
-            "name": office.name(),
+            "supplier": office.name(),
             "product_id": f"p{office.number()}",
             "quantity": dice.randrange(10),
         }
         for _ in range(3)
     ]
     index, product = _pick(products, dice)
-    name = product["name"]
+    supplier = product["supplier"]
     prompt = dice.choice(
         (
-            f"Order {amount} of {name} from category {category}.",
-            f"We need {name} from category {category}. Order {amount}.",
-            f"In category {category} there is {name}. Order {amount} of it.",
+            f"Order {amount} of category {category} from {supplier}.",
+            f"We need {category}, a category. Order {amount} from {supplier}.",
+            f"Supplier {supplier} sells category {category}. Order {amount}.",
         )
     )
-    order = {"product_id": product["product_id"], "quantity": amount}
+    order = {"supplier": supplier, "product_id": product["product_id"], "quantity": amount}
     found = f"{{{{1.products.{index}.product_id}}}}"
     return Draft(
         prompt,
@@ -197,7 +199,7 @@ def _order(office: Office, dice: random.Random) -> Draft:
         ),
         (Expected(service="inventory", records="orders", fields=order),),
         str(amount),
-        f"Ordered {amount} of {name}.",
+        f"Ordered {amount} from {supplier}.",
     )
 
 
