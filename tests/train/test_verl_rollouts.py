@@ -117,7 +117,7 @@ def stored(one: str, partition: str = "train") -> dict[str, dict[str, Any]]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1000):
+    for _ in range(4000):
         if holds():
             return
         await asyncio.sleep(0.1)
