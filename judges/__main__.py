@@ -27,10 +27,9 @@ from judges.report import Report, print_report
 from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Manifest
-from rollout.plugins import load
 from rollout.protocol import Protocol
+from rollout.recorded import recorded_suite
 from rollout.store import EpisodeStore
-from rollout.suite import Suite
 from rollout.types import Task
 
 __all__ = ["main"]
@@ -101,6 +100,9 @@ def _parser() -> argparse.ArgumentParser:
         "--data", type=Path, metavar="PATH", help="the tasks, where they are elsewhere by now"
     )
     how.add_argument(
+        "--suite", default="", metavar="MODULE", help="the run's suite, where it is a plug-in"
+    )
+    how.add_argument(
         "--concurrency",
         type=int,
         default=4,
@@ -116,8 +118,8 @@ async def _calibrate(chosen: argparse.Namespace, screen: Console) -> int:
     if chosen.concurrency < 1:
         raise UsageError(f"--concurrency {chosen.concurrency}: at least 1")
     manifest = Manifest.read(chosen.run)
-    suite, recorded = _suite(manifest, chosen.data)
-    tasks = {task.id: task for task in suite.tasks(_data(manifest, chosen.data))}
+    suite, recorded = recorded_suite(manifest, chosen.data, chosen.suite)
+    tasks = {task.id: task for task in suite.tasks(recorded.data)}
     protocol = _protocol(chosen, recorded)
     opened = _opened_judge(manifest, chosen)
     environment = suite.environment()
@@ -153,24 +155,6 @@ def _protocol(chosen: argparse.Namespace, recorded: argparse.Namespace) -> Proto
         return make_protocol(chosen.protocol, chosen.judge_prompts)
     spec = getattr(recorded, "protocol", "") or PROTOCOL
     return make_protocol(spec, chosen.judge_prompts or getattr(recorded, "judge_prompts", None))
-
-
-def _suite(manifest: Manifest, data: Path | None) -> tuple[Suite, argparse.Namespace]:
-    """The run's suite, and the options that it was run with."""
-    suite = load("suites", str(manifest.suite.get("name", "")), Suite)()
-    parser = Parser()
-    suite.add_arguments(parser.add_argument_group())
-    known = {action.dest for action in parser._actions}
-    parser.set_defaults(**{k: v for k, v in manifest.suite.items() if k in known})
-    given = argparse.Namespace(data=_data(manifest, data), base_url="", judge="")
-    options = parser.parse_args([], given)
-    suite.configure(options)
-    return suite, options
-
-
-def _data(manifest: Manifest, data: Path | None) -> Path | None:
-    recorded = str(manifest.suite.get("data", "built-in"))
-    return data or (None if recorded == "built-in" else Path(recorded))
 
 
 @asynccontextmanager

@@ -79,26 +79,29 @@ async def ask_judge(runs: Runs, judge: Judge) -> tuple[pd.DataFrame, int]:
     The attempts are asked about a few at a time; replies that the judge has in its cache cost nothing.
     """
     slots = asyncio.Semaphore(CONCURRENCY)
-    rows: list[JsonObject] = []
-    missing = 0
 
     async def score(question: str, record: str) -> float:
-        async with slots:
-            content = FRAME.format(question=question, record=record)
-            try:
-                return (await judge.ask([{"role": "user", "content": content}])).score
-            except JudgeError:
-                return math.nan
+        content = FRAME.format(question=question, record=record)
+        try:
+            return (await judge.ask([{"role": "user", "content": content}])).score
+        except JudgeError:
+            return math.nan
 
-    for run, episode, trace in runs.traces():
-        if not episode.outcome.graded:
-            continue
-        record = _record(trace)
-        scores = await asyncio.gather(*(score(text, record) for text in QUESTIONS.values()))
-        missing += sum(map(math.isnan, scores))
-        answers = dict(zip(QUESTIONS, scores, strict=True))
-        rows.append({"run": run.label, "episode": episode.id, **answers})
-    return pd.DataFrame(rows, columns=["run", "episode", *QUESTIONS]), missing
+    async def row(run: str, episode: str, record: str) -> JsonObject:
+        try:
+            scores = [await score(text, record) for text in QUESTIONS.values()]
+        finally:
+            slots.release()
+        return {"run": run, "episode": episode, **dict(zip(QUESTIONS, scores, strict=True))}
+
+    async with asyncio.TaskGroup() as group:
+        asked = []
+        for run, episode, trace in runs.traces():
+            if episode.outcome.graded:
+                await slots.acquire()  # before the next trace is read: few are in memory
+                asked.append(group.create_task(row(run.label, episode.id, _record(trace))))
+    frame = pd.DataFrame([task.result() for task in asked], columns=["run", "episode", *QUESTIONS])
+    return frame, int(frame[list(QUESTIONS)].isna().sum().sum())
 
 
 def _record(trace: Trace) -> str:

@@ -19,6 +19,7 @@ from rollout.episode import Setup
 from rollout.errors import UsageError, usable
 from rollout.manifest import Manifest
 from rollout.protocol import Evidence
+from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Image, JsonObject, Task
@@ -129,13 +130,9 @@ def export(suite: BrowserSuite, write: Write, argv: Sequence[str]) -> str:
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     parser.add_argument("--data", type=Path, metavar="PATH", help="the tasks (the run's)")
-    own = parser.add_argument_group(f"of {suite.name}")
-    suite.add_arguments(own)
-    given = parser.parse_args(argv)
-    manifest = Manifest.read(given.run)
-    known = {action.dest for action in own._group_actions} | {"data"}
-    chosen = {key: value for key, value in manifest.suite.items() if key in known}
-    parser.set_defaults(**{key: value for key, value in chosen.items() if value != "built-in"})
+    suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
+    manifest = Manifest.read(parser.parse_args(argv).run)
+    parser.set_defaults(**recorded_options(suite, manifest))
     given = parser.parse_args(argv)
     suite.configure(given)
     tasks = {task.id: task for task in suite.tasks(given.data)}

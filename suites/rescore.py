@@ -23,6 +23,7 @@ from rollout.episode import grade_again
 from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Code, Manifest
+from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, JsonObject, Outcome, Record, Task
@@ -94,14 +95,10 @@ def _arguments(suite: Suite, argv: Sequence[str]) -> tuple[Path, Manifest, argpa
     grading.add_argument(
         "--concurrency", type=positive(int), default=os.cpu_count() or 2, metavar="N"
     )
-    own = parser.add_argument_group(f"of {suite.name}")
-    suite.add_arguments(own)
+    suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     folder = parser.parse_known_args(argv)[0].run
     manifest = Manifest.read(folder)
-    options = {action.dest for action in own._group_actions}
-    parser.set_defaults(**{k: v for k, v in manifest.suite.items() if k in options})
-    if (data := manifest.suite.get("data", "built-in")) != "built-in":
-        parser.set_defaults(data=Path(data))
+    parser.set_defaults(**recorded_options(suite, manifest))
     chosen = parser.parse_args(argv, argparse.Namespace(base_url=""))
     suite.configure(chosen)
     return folder, manifest, chosen

@@ -111,11 +111,16 @@ class _Service:
                     continue
 
     async def _payload(self, entry: Entry) -> JsonObject:
+        """The group; failed, where its records are damaged or its task is gone."""
         order = entry.order
-        harness = self._workshop.hall(order).entrant.name
-        return await asyncio.to_thread(
-            payload, entry, self._workshop.place(order), harness, self._rules
-        )
+        try:
+            harness = self._workshop.hall(order).entrant.name
+            return await asyncio.to_thread(
+                payload, entry, self._workshop.place(order), harness, self._rules
+            )
+        except UsageError as error:
+            nothing: JsonObject = {"harness": "", "episodes": [], "rows": []}
+            return _status(entry) | {"state": "failed", "reason": str(error)} | nothing
 
     async def look(self, request: web.Request) -> web.Response:
         entry = self._entry(request)

@@ -6,6 +6,7 @@ was not acknowledged is delivered again. So every group arrives at least once; i
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import time
@@ -91,6 +92,11 @@ class Queue:
         with usable(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._file)
+            raise UsageError(f"{folder} is served by another process") from error
         self._replay()
 
     def submit(self, order: Order) -> Entry:

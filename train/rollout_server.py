@@ -60,14 +60,21 @@ async def _main(options: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with serve(options) as address:
+    async with serve(options) as (address, work):
         print(f"rollout server: {address} (GET /v1/info), groups in {options.folder}", flush=True)
-        await stop.wait()
+        waiting = asyncio.create_task(stop.wait())
+        await asyncio.wait({waiting, work}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if work.done():
+            work.result()  # why nothing is run any more
 
 
 @asynccontextmanager
-async def serve(options: argparse.Namespace) -> AsyncIterator[str]:
-    """A running server; its address. Raises UsageError for what can't work."""
+async def serve(options: argparse.Namespace) -> AsyncIterator[tuple[str, asyncio.Task[None]]]:
+    """A running server: its address and its work, which ends only when it fails.
+
+    Raises UsageError for what can't work.
+    """
     token = os.environ.get(TOKEN, "")
     if not token and not _loopback(options.host):
         raise UsageError(f"--host {options.host}: others may reach it; set {TOKEN} to a secret")
@@ -89,7 +96,7 @@ async def serve(options: argparse.Namespace) -> AsyncIterator[str]:
         work = asyncio.create_task(shop.run())
         stack.push_async_callback(_ended, work)
         host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}"
+        yield f"http://{host}:{port}", work
 
 
 async def _ended(work: asyncio.Task[None]) -> None:

@@ -99,7 +99,7 @@ def manifest(folder: Path, **more: Any) -> None:
 
 def calibrate(*argv: object, code: int = 0) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["calibrate", *map(str, argv)])
+        main(["calibrate", "--suite", "support.toy_suite", *map(str, argv)])
     assert ended.value.code == code
 
 

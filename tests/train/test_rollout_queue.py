@@ -85,6 +85,8 @@ def test_a_restart_loses_nothing(tmp_path: Path, clock: Clock) -> None:
     orders.close()
 
     again = queue(tmp_path, clock)
+    with pytest.raises(UsageError, match="another process"):
+        queue(tmp_path, clock)
     states = {name: entry.state for name, entry in again.entries.items()}
     assert states == {"a": "queued", "b": "finished", "c": "acked", "d": "failed"}
     assert again.entries["d"].reason == "no server"

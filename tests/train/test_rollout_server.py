@@ -33,7 +33,7 @@ def options(folder: Path, *more: str) -> argparse.Namespace:
 @asynccontextmanager
 async def served(folder: Path, *more: str) -> AsyncIterator[tuple[RolloutClient, str]]:
     async with AsyncExitStack() as stack:
-        url = await stack.enter_async_context(serve(options(folder, *more)))
+        url, _ = await stack.enter_async_context(serve(options(folder, *more)))
         client = RolloutClient(url, pause=0.01)
         yield await stack.enter_async_context(client), url
 
@@ -49,6 +49,13 @@ async def first(client: RolloutClient) -> dict[str, Any]:
     async for group in client.groups():
         return group
     raise AssertionError
+
+
+async def collect(client: RolloutClient, count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while len(found) < count:
+        found.append(await first(client))
+    return found
 
 
 async def test_a_group_is_delivered_until_it_is_acknowledged(tmp_path: Path) -> None:
@@ -85,6 +92,17 @@ async def test_rows_carry_tokens_the_same_in_both_encodings(
     assert packed["rows"][0]["response_mask"] == [1, 1]
     assert packed["rows"][0]["logprobs"] == [-0.5, -1.0]
     assert packed["samples"]["trained"] == 4
+
+
+async def test_a_damaged_group_spoils_no_other(tmp_path: Path) -> None:
+    async with served(tmp_path) as (client, url):
+        for name in ("bad", "good"):
+            await client.submit("milk", n=1, id=name)
+        taken = [group["id"] for group in await collect(client, 2)]
+        assert sorted(taken) == ["bad", "good"]
+        (tmp_path / "groups" / "bad" / "episodes.jsonl").write_text("{}\n")
+        states = {name: (await ask(url, "GET", f"/v1/groups/{name}"))[1]["state"] for name in taken}
+    assert states == {"bad": "failed", "good": "finished"}
 
 
 async def test_the_client_acknowledges_what_was_taken(tmp_path: Path) -> None:
