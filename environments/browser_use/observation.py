@@ -16,7 +16,7 @@ from environments.browser_use.walls import PROBE, Look
 from rollout.errors import EnvironmentFault
 from rollout.types import Image, JsonObject
 
-__all__ = ["Observation", "observe", "size"]
+__all__ = ["Observation", "glance", "observe", "size"]
 
 VIEWPORT: ViewportSize = {"width": WIDTH, "height": HEIGHT}
 
@@ -57,7 +57,7 @@ async def observe(tabs: Tabs) -> Observation:
         page.viewport_size != VIEWPORT
     ):  # a pop-up has its own idea; so has a context that we did not make
         await page.set_viewport_size(VIEWPORT)
-    look: Look = await asyncio.wait_for(page.evaluate(PROBE), tabs.limits.probe)
+    look = await glance(tabs, page)
     screenshot = await _screenshot(tabs, page)
     return Observation(
         url=page.url,
@@ -69,6 +69,12 @@ async def observe(tabs: Tabs) -> Observation:
         ],
         screenshot=screenshot,
     )
+
+
+async def glance(tabs: Tabs, page: Page) -> Look:
+    """What a page shows. Raises TimeoutError or PlaywrightError when it does not answer."""
+    look: Look = await asyncio.wait_for(page.evaluate(PROBE), tabs.limits.probe)
+    return look
 
 
 async def _title(tabs: Tabs, page: Page, look: Look) -> str:

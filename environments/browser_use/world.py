@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from environments.browser_use.action import Action, ActionError
 from environments.browser_use.locate import locate
-from environments.browser_use.observation import Observation, observe
+from environments.browser_use.observation import Observation, glance, observe
 from environments.browser_use.tabs import Tabs
 from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import ACTIONS, parse
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from environments.browser_use.sites import Sites
 
 __all__ = ["BrowserWorld"]
+
+GATE = "gate"
+"""The built-in site that has a captcha and a login."""
 
 LOOKS = 3
 """How often a page is looked at that goes elsewhere at that very moment."""
@@ -48,7 +52,7 @@ class BrowserWorld(World):
         self._context = context
         self._sites = sites
         self._start = sites.url(task.start) if sites else task.start
-        self._walls = Walls(self._start, task.prompt)
+        self._walls = _walls(task, self._start)
         self._steps: list[JsonObject] = []
         self._calls = 0
         self._lock = asyncio.Lock()
@@ -62,6 +66,9 @@ class BrowserWorld(World):
                 await self.tabs.goto(self._start)
             await self.tabs.rest(begun)
             await self.tabs.forget_history()
+            with contextlib.suppress(PlaywrightError, TimeoutError):
+                page = self.tabs.active
+                self._walls.arrive(page.url, await glance(self.tabs, page))
         except (ActionError, PlaywrightError) as error:
             raise EnvironmentFault(f"{self._start}: {_first_line(error)}") from None
 
@@ -81,6 +88,8 @@ class BrowserWorld(World):
                 action = parse(name, arguments)
             except ValueError as error:
                 return ToolReply(status=422, body={"error": f"bad arguments: {error}"})
+            for text in filter(lambda given: isinstance(given, str), arguments.values()):
+                self._walls.hear(text)
             error_text = await self._do(action)
             seen = await self._look()
             return self._reply(index, seen, error_text)
@@ -171,6 +180,13 @@ class BrowserWorld(World):
     def _check_browser(self) -> None:
         if not self._connected:
             raise EnvironmentFault("the browser crashed or was disconnected")
+
+
+def _walls(task: BrowserTask, start: str) -> Walls:
+    """Built-in sites refuse nobody, except the one that plays a gate."""
+    if task.sites and GATE not in task.sites:
+        start = ""
+    return Walls(start, task.prompt, ours=bool(task.sites))
 
 
 def _first_line(error: Exception) -> str:
