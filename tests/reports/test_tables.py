@@ -277,7 +277,7 @@ def test_how_values_are_written(value, kind, text: str) -> None:
     assert shown(value, kind) == text
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.lists(st.sampled_from([P, F, ERROR]), min_size=2, max_size=2), min_size=1, max_size=5

@@ -100,7 +100,7 @@ def test_wilson_against_published_values():
 
 
 @given(st.lists(st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0]), min_size=1, max_size=60))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_an_interval_holds_its_estimate_and_is_never_a_point(values):
     found = estimate(values)
     assert 0 <= found.low <= found.value <= found.high <= 1

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-STEADY = settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+STEADY = settings(derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 """The same examples every time, and no opinion on how fast the machine is."""
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
