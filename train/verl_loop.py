@@ -21,7 +21,7 @@ from train.verl_rows import outputs
 __all__ = ["AnyHarnessLoop"]
 
 _STAGES: dict[int, Stages] = {}
-"""By client: verl makes a loop for every rollout, and one client for a process."""
+"""By client: verl makes a loop for every rollout, and one client for a process, which ends them."""
 
 
 @register("anyharness")

@@ -90,9 +90,11 @@ class Stages:
     async def open(self, suite: str, sampling: Sampling) -> Stage:
         """The stage of a suite. Raises UsageError for one that can't work."""
         key = suite, sampling
-        if key not in self._stages:
-            self._stages[key] = asyncio.create_task(self._open(suite, sampling))
-        return await asyncio.shield(self._stages[key])
+        known = self._stages.get(key)
+        # What failed may work the next time: a judge's server that was away, for instance.
+        if known is None or (known.done() and (known.cancelled() or known.exception())):
+            known = self._stages[key] = asyncio.create_task(self._open(suite, sampling))
+        return await asyncio.shield(known)
 
     async def close(self) -> None:
         """Close what was opened."""
