@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from environments.browser_use.evidence import evidence
 from environments.browser_use.task import BrowserTask
 from environments.browser_use.verify import verify
@@ -96,7 +98,7 @@ class BrowserUse(Environment):
             score=verdict.score,
             passed=verdict.score >= 1.0,
             notes=(verdict.reasoning,) if verdict.reasoning else (),
-            evidence={"verdict": verdict.raw},
+            evidence={"verdict": msgspec.to_builtins(verdict)},
         )
 
     def evidence(self, task: Task, trace: Trace) -> Evidence:

@@ -107,7 +107,9 @@ class Strict(Protocol):
 
     async def verdict(self, evidence: Evidence, judge: Judge) -> Verdict:
         self.seen.append(evidence)
-        return Verdict(score=self.score, reasoning="because", raw="raw")
+        return Verdict(
+            score=self.score, reasoning="because", raw="raw", details={"key_points": ["a"]}
+        )
 
     def fingerprint(self) -> JsonObject:
         return {"protocol": "strict"}
@@ -126,6 +128,8 @@ async def test_a_judge_is_asked_where_there_is_no_verifier() -> None:
         grade = await environment.grade(task, left(start="http://a.org/"), Nobody())
         assert (grade.score, grade.passed) == (score, score == 1.0)
         assert grade.notes == ("because",)
+        verdict = grade.evidence["verdict"]
+        assert (verdict["raw"], verdict["details"]) == ("raw", {"key_points": ["a"]})
         (seen,) = protocol.seen
         assert (seen.task, seen.start, seen.rubric) == ("Find it.", "http://a.org/", ("looks",))
         assert environment.fingerprint()["protocol"] == {"protocol": "strict"}
