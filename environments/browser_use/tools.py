@@ -10,7 +10,7 @@ from environments.browser_use import keyboard, navigation, pointer
 from environments.browser_use.action import Action, spec
 from rollout.types import ToolSpec
 
-__all__ = ["ACTIONS", "TOOLS", "describe", "parse"]
+__all__ = ["ACTIONS", "TOOLS", "parse"]
 
 ACTIONS: dict[str, type[Action]] = {
     action.tool: action
@@ -42,11 +42,3 @@ def parse(name: str, arguments: Any) -> Action:
     Raises KeyError for an unknown tool, ValueError with one line for bad arguments.
     """
     return msgspec.convert(arguments, ACTIONS[name])
-
-
-def describe(name: str, arguments: Any) -> str:
-    """A call in words, whatever is wrong with it."""
-    try:
-        return parse(name, arguments).describe()
-    except (KeyError, ValueError):
-        return f"{name} {msgspec.json.encode(arguments).decode()}"

@@ -165,15 +165,17 @@ def test_steps_have_the_thought_that_led_to_them() -> None:
             model_call(2, 3.0, {"content": '{"thought": "I click.", "action": {"name": "click"}}'}),
             model_call(3, 5.0, {"content": [{"type": "text", "text": "I type."}]}),
             model_call(4, 7.0, {"content": "", "reasoning_content": "I wait."}),
-            model_call(5, 9.0, {"content": "Done: 5."}),
+            model_call(5, 9.0, {"content": "[" * 100_000}),
+            model_call(6, 10.0, {"content": "Done: 5."}),
         ),
         tool_calls=(
-            tool_call(0, 2.0, "browser_screenshot", {}, images=(picture.digest,)),
+            tool_call(0, 2.0, "browser_screenshot", {}, images=("earlier", picture.digest)),
             tool_call(1, 4.0, "browser_click", {"x": 0.5, "y": 0.25}),
             tool_call(2, 6.0, "browser_type", {"text": "a"}, status=409, reply={"error": "no"}),
             tool_call(3, 6.1, "browser_press", {"key": "Enter"}),
             tool_call(4, 6.2, "mail_send", {}),
             tool_call(5, 8.0, "browser_wait", {"seconds": 99}, status=422, reply={"error": "bad"}),
+            tool_call(6, 9.5, "browser_back", {}),
         ),
         answer="5",
         images={picture.digest: picture},
@@ -185,7 +187,9 @@ def test_steps_have_the_thought_that_led_to_them() -> None:
         ("I click.", "click at (0.500, 0.250)", ""),
         ("I type.", "type 'a'", "no"),
         ("", "press Enter", ""),
-        ("I wait.", 'browser_wait {"seconds":99}', "bad"),
+        ("", 'mail_send {} -> {"url": "http://a.org/4", "title": ""}', ""),
+        ("I wait.", 'browser_wait {"seconds": 99}', "bad"),
+        ("[" * 100_000, "go back", ""),
     ]
     assert found.steps[0].screenshot == picture
     assert found.steps[1].screenshot is None

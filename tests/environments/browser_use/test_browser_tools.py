@@ -3,11 +3,13 @@
 import pytest
 
 from environments.browser_use.action import ActionError
+from environments.browser_use.evidence import describe
 from environments.browser_use.keyboard import chord
 from environments.browser_use.locate import Target, read_target
 from environments.browser_use.navigation import address
-from environments.browser_use.tools import TOOLS, describe, parse
+from environments.browser_use.tools import TOOLS, parse
 from environments.browser_use.viewport import pixels
+from rollout.types import ToolCall
 
 
 def test_each_tool_is_described_to_the_model() -> None:
@@ -30,12 +32,15 @@ def test_each_tool_is_described_to_the_model() -> None:
         ("browser_scroll", {"delta_y": 0.5}, "scroll by (0.000, 0.500)"),
         ("browser_tab", {"action": "focus", "index": 1}, "focus tab 1"),
         ("browser_wait", {"seconds": 2}, "wait 2 s"),
-        ("browser_wait", {"seconds": -2}, 'browser_wait {"seconds":-2}'),
+        ("browser_wait", {"seconds": -2}, 'browser_wait {"seconds": -2}'),
         ("browser_fly", None, "browser_fly null"),
     ],
 )
 def test_calls_in_words(name: str, arguments: object, words: str) -> None:
-    assert describe(name, arguments) == words
+    call = ToolCall(
+        index=0, name=name, arguments=arguments, status=409, reply={}, surface="native"
+    )  # fmt: skip
+    assert describe(call) == words
 
 
 @pytest.mark.parametrize(
