@@ -7,7 +7,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from environments.browser_use.action import ActionError
 
-__all__ = ["LISTS_STAY_CLOSED", "element_at", "options_at", "select_at", "upload_at"]
+__all__ = ["LISTS_STAY_CLOSED", "ORIGIN", "element_at", "options_at", "select_at", "upload_at"]
 
 CHOOSER_LIMIT = 2000.0
 """Milliseconds for a page to ask for a file after the click."""
@@ -33,11 +33,12 @@ _DEEPEST = """([x, y]) => {
   return element;
 }"""
 
-_ORIGIN = """frame => {
+ORIGIN = """frame => {
   const box = frame.getBoundingClientRect(), style = getComputedStyle(frame);
   return [box.left + frame.clientLeft + parseFloat(style.paddingLeft),
           box.top + frame.clientTop + parseFloat(style.paddingTop)];
 }"""
+"""Where the page in a frame begins, CSS pixels of the page around it."""
 
 _FIELD = """(element, selector) => {
   const field = element.closest(selector) ?? element.closest('label')?.control;
@@ -56,7 +57,7 @@ async def element_at(page: Page, x: float, y: float) -> ElementHandle | None:
         inner = await handle.content_frame() if handle else None
         if handle is None or inner is None:
             return handle
-        left, top = await handle.evaluate(_ORIGIN)
+        left, top = await handle.evaluate(ORIGIN)
         frame, x, y = inner, x - left, y - top
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Frame, Page
 
+from environments.browser_use.elements import ORIGIN
 from environments.browser_use.viewport import HEIGHT, WIDTH, Limits
 from rollout.types import JsonObject
 
@@ -56,12 +57,6 @@ _FIND = """({css, text, nth}) => {
   if (!element) return null;
   const box = element.getClientRects()[0] ?? element.getBoundingClientRect();
   return [box.left + box.width / 2, box.top + box.height / 2];
-}"""
-
-_ORIGIN = """frame => {
-  const box = frame.getBoundingClientRect(), style = getComputedStyle(frame);
-  return [box.left + frame.clientLeft + parseFloat(style.paddingLeft),
-          box.top + frame.clientTop + parseFloat(style.paddingTop)];
 }"""
 
 
@@ -127,7 +122,7 @@ async def _point(page: Page, target: Target) -> Point | None:
             inner = await element.content_frame() if element else None
             if element is None or inner is None:
                 return None
-            x, y = await element.evaluate(_ORIGIN)
+            x, y = await element.evaluate(ORIGIN)
             left, top, frame = left + x, top + y, inner
         wanted = {"css": target.css, "text": target.text, "nth": target.nth}
         found = await frame.evaluate(_FIND, wanted)
