@@ -18,9 +18,11 @@ from environments.browser_use.action import ActionError
 from environments.browser_use.activity import Activity
 from environments.browser_use.downloads import Downloads
 from environments.browser_use.viewport import Limits
-from rollout.errors import EnvironmentFault
 
-__all__ = ["Tabs"]
+__all__ = ["BLANK", "Tabs"]
+
+BLANK = "about:blank"
+"""What a new tab shows."""
 
 NO_PAGE = ("Download is starting", "interrupted by another navigation", "net::ERR_ABORTED")
 """Ends of a navigation that are none of its faults: a download, a page that sends elsewhere at once."""
@@ -54,7 +56,6 @@ class Tabs:
         self._events: list[str] = []
         self._answering: set[asyncio.Task[None]] = set()
         self._ours = self._uploading = False
-        self._reopened = False
 
     @property
     def active(self) -> Page:
@@ -176,22 +177,16 @@ class Tabs:
         finally:
             self._uploading = False
 
-    async def reopen(self) -> None:
-        """Put a new tab in place of the active one, which crashed or hangs, on the same URL.
-
-        Raises EnvironmentFault the second time: then it is not the page that is broken.
-        """
+    async def replace(self, url: str) -> None:
+        """Put a new tab, on a URL, in place of the active one, which crashed or hangs."""
         broken = self.active
-        if self._reopened:
-            raise EnvironmentFault(f"pages crash or hang again and again; the last: {broken.url}")
-        self._reopened = True
-        url, place = broken.url, self.pages.index(broken)
+        place = self.pages.index(broken)
         await self.new_tab()
         self._closed(broken)
         self.pages.insert(place, self.pages.pop())
         self.spawn(broken.close())  # a page that hangs may take its time
-        await self.goto(url)
-        self.tell("the page crashed or hung, and was opened again in a new tab")
+        if url != BLANK:
+            await self.goto(url)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something beside the call that is being answered."""

@@ -14,7 +14,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from environments.browser_use.action import Action, ActionError
 from environments.browser_use.locate import locate
 from environments.browser_use.observation import Observation, glance, observe
-from environments.browser_use.tabs import Tabs
+from environments.browser_use.tabs import BLANK, Tabs
 from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import ACTIONS, parse
 from environments.browser_use.viewport import Limits
@@ -53,6 +53,7 @@ class BrowserWorld(World):
         self._sites = sites
         self._start = sites.url(task.start) if sites else task.start
         self._walls = _walls(task, self._start)
+        self._broken: set[str] = set()
         self._steps: list[JsonObject] = []
         self._calls = 0
         self._lock = asyncio.Lock()
@@ -62,7 +63,7 @@ class BrowserWorld(World):
         begun = self.tabs.activity.begin()
         await self.tabs.open()
         try:
-            if self._start != "about:blank":
+            if self._start != BLANK:
                 await self.tabs.goto(self._start)
             await self.tabs.rest(begun)
             await self.tabs.forget_history()
@@ -90,9 +91,9 @@ class BrowserWorld(World):
                 return ToolReply(status=422, body={"error": f"bad arguments: {error}"})
             for text in filter(lambda given: isinstance(given, str), arguments.values()):
                 self._walls.hear(text)
-            error_text = await self._do(action)
-            seen = await self._look()
-            return self._reply(index, seen, error_text)
+            failed = await self._do(action)
+            seen, broken = await self._look()
+            return self._reply(index, seen, "; ".join(filter(None, (failed, broken))))
 
     async def locate(self, target: str) -> JsonObject:
         """`x` and `y` of a target in the active tab: see `locate.py` for what it may say."""
@@ -104,7 +105,7 @@ class BrowserWorld(World):
         """The sites' state, each step's page, the tabs, the downloads, and what blocked the agent."""
         async with self._lock:
             await self.tabs.downloads.settle(self.tabs.limits.settle)
-            last = await self._look()
+            last, _ = await self._look()
             return {
                 "site": self._sites.state() if self._sites else {},
                 "steps": self._steps,
@@ -138,30 +139,54 @@ class BrowserWorld(World):
             return f"{action.describe()}: {_first_line(error)}"
         return ""
 
-    async def _look(self) -> Observation:
-        """The page as it is. One that crashed or hangs is opened again, once in an episode."""
+    async def _look(self) -> tuple[Observation, str]:
+        """The page as it is, and what is wrong with it.
+
+        One that crashed or hangs is opened again, and given up where that is no help or was done before:
+        an agent can open pages that never answer, and must get on. Raises EnvironmentFault where it is
+        a built-in site's, or where not even an empty page shows.
+        """
+        if seen := await self._seen():
+            return seen, ""
+        await self.tabs.ensure()
+        url = self.tabs.active.url
+        if url not in self._broken:
+            self._broken.add(url)
+            await self._replace(url)
+            if seen := await self._seen():
+                self.tabs.tell("the page crashed or hung, and was opened again in a new tab")
+                return seen, ""
+        if self._sites and self._sites.serve(url):
+            raise EnvironmentFault(f"a page of a built-in site crashes or hangs: {url}")
+        await self._replace(BLANK)
+        if seen := await self._seen():
+            return seen, f"the page crashed or hung again and was given up: {url[:200]}"
+        raise EnvironmentFault("the browser shows nothing, not even an empty page")
+
+    async def _seen(self) -> Observation | None:
+        """The page as it is; None for one that crashed or hangs."""
         for _ in range(LOOKS):
             try:
                 seen = await observe(self.tabs)
             except TimeoutError:
                 if not self.tabs.activity.navigating:
-                    break
+                    return None
                 await self.tabs.rest(0.0)
-                continue
             except PlaywrightError as error:
                 self._check_browser()
                 if "crash" in error.message.lower():
-                    break
-                continue
-            self._walls.see(seen.url, seen.look)
-            return seen
+                    return None
+            else:
+                self._walls.see(seen.url, seen.look)
+                return seen
+        return None
+
+    async def _replace(self, url: str) -> None:
+        """A new tab in place of the broken one; whether it shows anything, the next look tells."""
         try:
-            await self.tabs.reopen()
-            seen = await observe(self.tabs)
-        except (ActionError, PlaywrightError, TimeoutError) as error:
-            raise EnvironmentFault(f"the browser shows nothing: {_first_line(error)}") from None
-        self._walls.see(seen.url, seen.look)
-        return seen
+            await self.tabs.replace(url)
+        except (ActionError, PlaywrightError, TimeoutError):
+            self._check_browser()
 
     def _reply(self, index: int, seen: Observation, error: str) -> ToolReply:
         problem = {"error": error} if error else {}

@@ -10,6 +10,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -44,6 +45,11 @@ class Sites:
         check_start(start, tuple(self._sites))
         name, _, path = start.partition(":")
         return f"http://{name}.localhost:{self.port}{path}" if name in self._sites else start
+
+    def serve(self, url: str) -> bool:
+        """Whether a URL is a page of these sites."""
+        hosts = {f"{name}.localhost:{self.port}" for name in self._sites}
+        return urlsplit(url).netloc in hosts
 
     def state(self) -> JsonObject:
         """Site -> what it remembers: for verifiers, never over HTTP."""
