@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,6 +37,20 @@ SESSION_LIMIT = 60
 """Minutes after which a session ends by itself; what is not used is not paid."""
 
 SERVICE = "Browser-Use Cloud"
+
+UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Failures before anything was sent."""
+
+BUSY = frozenset((429, 503))
+"""Answers by which the service takes nothing on."""
+
+AWAY = frozenset((429, *range(500, 600)))
+"""Answers that change nothing for what can be asked twice."""
+
+LOST = (
+    f"a session may have begun that nobody knows of; it ends by itself after {SESSION_LIMIT} minutes,"
+    " or stop it on the dashboard"
+)
 
 
 class CloudBrowsers(Browsers):
@@ -95,7 +109,8 @@ class CloudBrowsers(Browsers):
         try:
             created = await asyncio.shield(creating)
         except asyncio.CancelledError:
-            await self._stop((await creating)["id"])
+            with contextlib.suppress(EnvironmentFault):  # then there is nothing to stop
+                await self._stop((await creating)["id"])
             raise
         try:
             yield created["cdpUrl"]
@@ -103,12 +118,22 @@ class CloudBrowsers(Browsers):
             await asyncio.shield(asyncio.ensure_future(self._stop(created["id"])))
 
     async def _create(self) -> dict[str, str]:
+        """Create a session, asked for again only where the service can't have created one already."""
         order: JsonObject = {
             "timeout": SESSION_LIMIT,
             "browserScreenWidth": WIDTH,
             "browserScreenHeight": HEIGHT,
         }
-        created = await self._send("POST", "/browsers", order)
+
+        async def ask() -> JsonObject:
+            try:
+                return await self._send("POST", "/browsers", order, BUSY)
+            except UNSENT:
+                raise
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                raise EnvironmentFault(f"{SERVICE}: {type(error).__name__}: {LOST}") from None
+
+        created = await persistently(ask, SERVICE)
         if not created.get("id") or not created.get("cdpUrl"):
             raise EnvironmentFault(f"{SERVICE} created a session without id or cdpUrl")
         session = {field: str(created[field]) for field in ("id", "cdpUrl")}
@@ -117,29 +142,33 @@ class CloudBrowsers(Browsers):
 
     async def _stop(self, session: str) -> None:
         """Stop a session; when that fails the guard still knows it, and tries again at the end."""
+        path, order = f"/browsers/{session}", {"action": "stop"}
         with contextlib.suppress(EnvironmentFault):
-            await self._send("PATCH", f"/browsers/{session}", {"action": "stop"}, gone=True)
+            await persistently(lambda: self._send("PATCH", path, order, AWAY, gone=True), SERVICE)
             self._tell(f"-{session}")
 
     async def _send(
-        self, method: str, path: str, body: JsonObject, *, gone: bool = False
+        self,
+        method: str,
+        path: str,
+        body: JsonObject,
+        again: Container[int],
+        *,
+        gone: bool = False,
     ) -> JsonObject:
-        """Ask the API, again while it is busy. With `gone`, a 404 is what was wanted."""
-
-        async def ask() -> JsonObject:
-            headers = {"X-Browser-Use-API-Key": self._key}
-            async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as client:
-                async with client.request(method, self._api + path, json=body) as reply:
-                    if reply.status == 429 or reply.status >= 500:
-                        raise Transient(f"it answers {reply.status}")
-                    if gone and reply.status == 404:
-                        return {}
-                    if reply.status >= 400:
-                        raise EnvironmentFault(f"{SERVICE} {_refusal(reply.status)}")
-                    answer: JsonObject = await reply.json()
-                    return answer
-
-        return await persistently(ask, SERVICE)
+        """Ask the API once. Raises Transient for the statuses `again`, EnvironmentFault for other
+        refusals, and what aiohttp raises. With `gone`, a 404 is what was wanted."""
+        headers = {"X-Browser-Use-API-Key": self._key}
+        async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as client:
+            async with client.request(method, self._api + path, json=body) as reply:
+                if reply.status in again:
+                    raise Transient(f"it answers {reply.status}")
+                if gone and reply.status == 404:
+                    return {}
+                if reply.status >= 400:
+                    raise EnvironmentFault(f"{SERVICE} {_refusal(reply.status)}")
+                answer: JsonObject = await reply.json()
+                return answer
 
     async def _start_guard(self) -> None:
         if self._guard is None:
@@ -163,4 +192,6 @@ def _refusal(status: int) -> str:
         402: "wants money: the balance is used up",
         403: "does not let this key create browsers: look at your plan",
     }
+    if status >= 500:
+        return f"answers {status}: {LOST}"
     return reasons.get(status, f"refuses: it answers {status}")

@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
 from support.pages import Handler, browser_task, needs_chromium, serve, titled
 from support.toys import NoSandbox
 
 from environments.browser_use import cdp
+from environments.browser_use import cloud as cloud_module
 from environments.browser_use.chromium import Chromium, find
 from environments.browser_use.environment import BrowserUse
 from environments.browser_use.observation import size
@@ -292,6 +294,59 @@ async def test_what_the_cloud_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BROWSER_USE_API_KEY")
     with pytest.raises(UsageError, match="set BROWSER_USE_API_KEY"):
         await BrowserUse("browser-use-cloud").prepare()
+
+
+class Deaf:
+    """A service that may have created a session and says nothing of use."""
+
+    def __init__(self, answer: str) -> None:
+        self.answer = answer
+        self.asked = 0
+        self.waiting, self.hold = asyncio.Event(), asyncio.Event()
+
+    async def create(self, request: web.Request) -> web.Response:
+        await request.read()
+        self.asked += 1
+        self.waiting.set()
+        if self.answer in ("silence", "late refusal"):
+            await self.hold.wait()
+        if self.answer == "hang up":
+            assert request.transport is not None
+            request.transport.close()
+        if self.answer == "no JSON":
+            return web.Response(text="{", content_type="application/json")
+        return web.Response(status=402 if self.answer == "late refusal" else 502)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("answer", ["silence", "hang up", "no JSON", "502"])
+async def test_no_second_browser_is_rented_where_the_first_may_run(
+    monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    service = Deaf(answer)
+    if answer == "silence":
+        monkeypatch.setattr(cloud_module, "TIMEOUT", aiohttp.ClientTimeout(total=2))
+    async with serve({"/browsers": service.create}) as base:
+        browsers = cloud_module.CloudBrowsers(KEY, base)
+        with pytest.raises(EnvironmentFault, match="a session may have begun"):
+            await browsers.prepare()
+        assert service.asked == 1
+        service.hold.set()
+        await browsers.close()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_rent_that_fails_does_not_hide_a_cancellation() -> None:
+    service = Deaf("late refusal")
+    async with serve({"/browsers": service.create}) as base:
+        browsers = cloud_module.CloudBrowsers(KEY, base)
+        renting = asyncio.ensure_future(browsers.prepare())
+        await service.waiting.wait()
+        renting.cancel()
+        service.hold.set()
+        with pytest.raises(asyncio.CancelledError):
+            await renting
+        await browsers.close()
 
 
 RENTER = """
