@@ -20,7 +20,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from rollout.types import Trace
 from train.learn_report import HARNESSES, Arm, write_report
 from train.messages import conversation
 from train.mix import parse_mix
+from train.runs import Attempts
 from train.samples import Sample
 from train.sft import SftRules, distil, render_with, taught, train_on
 
@@ -49,7 +50,7 @@ ARMS = (
 DRILLS = "office_drills --families mail,order,expense"
 """Without the longest ones."""
 HELD_OUT = f"{DRILLS} --split held-out --count 99"
-TEACHING = f"{DRILLS} --split train --count 3000"
+TEACHING = f"{DRILLS} --split train --count 2000"
 """What the teacher plays, in each harness."""
 PRACTICE = f"{DRILLS} --split train --first 100000 --count 4000"
 """What GRPO trains on: drills that the teacher never played."""
@@ -59,22 +60,25 @@ TOKENIZER_EPISODES = 1500
 PRETRAINING = SftRules(batch=16, learning_rate=4e-3, warmup=50)
 PRETRAINING_UPDATES = 1500
 TUNING = SftRules(batch=32, learning_rate=1e-3, warmup=10)
-TUNING_UPDATES = 60
+TUNING_UPDATES = 20
 """Few: what is left to learn is for GRPO."""
 
-STEPS = 40
+STEPS = 30
 MAX_TOKENS = "96"
 CONCURRENCY = "64"
 RL = {
     "--batch": "16",
     "--group": "8",
+    "--mini-batches": "4",
     "--learning-rate": "2e-4",
-    "--warmup": "3",
+    "--warmup": "2",
     "--max-tokens": MAX_TOKENS,
     "--concurrency": CONCURRENCY,
     "--steps": str(STEPS),
     "--eval-every": str(STEPS),
 }
+Say = Callable[[str], None]
+
 AT_ONCE = 2
 """Runs at a time, on one thread each: faster than one run on two."""
 
@@ -138,37 +142,40 @@ def _remember(out: Path, **values: float) -> None:
     path.write_bytes(msgspec.json.encode(told | values))
 
 
-async def _start(out: Path, say: Any) -> int:
+async def _start(out: Path, say: Say) -> int:
     """Make the model that knows both harnesses, and not well; the number of its parameters."""
-    from train.tiny import make_model, make_tokenizer, save
+    from train.local_engine import load_model
+    from train.tiny import save
 
     say("the teacher plays, in each harness")
-    episodes = await distil(
-        TEACHING,
-        parse_mix(",".join(HARNESSES)),
-        out / "teacher",
-        n=1,
-        concurrency=32,
-    )
+    mix = parse_mix(",".join(HARNESSES))
+    episodes = await distil(TEACHING, mix, out / "teacher", n=1, concurrency=32)
+    if not (out / "pretrained").exists():
+        _pretrain(episodes, out, say)
+    model, tokenizer = load_model(str(out / "pretrained"))
+    rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
+    say("SFT: the teacher's replies alone, under the harnesses' own prompts")
+    _fit(model, rows, TUNING, TUNING_UPDATES, say)
+    save(model, tokenizer, out / "start")
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _pretrain(episodes: Attempts, out: Path, say: Say) -> None:
+    """A tokenizer, and a model that has read every transcript."""
+    from train.tiny import make_model, make_tokenizer, save
+
     every = max(1, len(episodes) // TOKENIZER_EPISODES)
     tokenizer = make_tokenizer(_texts(trace for _, trace in episodes[::every]))
     rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
     model = make_model(tokenizer, seed=0, width=WIDTH, layers=LAYERS)
-    size = sum(parameter.numel() for parameter in model.parameters())
-    say(f"pretraining {size:,} parameters on {len(rows)} transcripts, {len(tokenizer)} tokens")
+    say(f"pretraining on {len(rows)} transcripts, {len(tokenizer)} kinds of tokens")
     opening = tokenizer.convert_tokens_to_ids("<|im_start|>")
     documents = [_document(row, opening) for row in rows]
     _fit(model, documents, PRETRAINING, PRETRAINING_UPDATES, say)
-    say("SFT: the teacher's replies alone, under the harnesses' own prompts")
-    _fit(model, rows, TUNING, TUNING_UPDATES, say)
-    draft = out / "start.tmp"
-    shutil.rmtree(draft, ignore_errors=True)
-    save(model, tokenizer, draft)
-    draft.rename(out / "start")
-    return int(size)
+    save(model, tokenizer, out / "pretrained")
 
 
-def _fit(model: Any, rows: Sequence[Any], rules: SftRules, updates: int, say: Any) -> None:
+def _fit(model: Any, rows: Sequence[Any], rules: SftRules, updates: int, say: Say) -> None:
     epochs = updates * rules.batch / len(rows)
     for update, loss in train_on(model, rows, msgspec.structs.replace(rules, epochs=epochs)):
         if update % 100 == 0 or update == updates - 1:

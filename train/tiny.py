@@ -7,13 +7,14 @@ the drills ask for. The chat template is ChatML with tools, as Qwen's, without i
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 
-__all__ = ["TEMPLATE", "make_model", "make_tokenizer"]
+__all__ = ["TEMPLATE", "make_model", "make_tokenizer", "save"]
 
 END, PAD = "<|im_end|>", "<|endoftext|>"
 SPECIAL = [PAD, "<|im_start|>", END]
@@ -101,6 +102,9 @@ def make_model(
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """As `from_pretrained` reads it."""
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    """As `from_pretrained` reads it; the folder is whole or not there."""
+    draft = folder.with_name(f".{folder.name}")
+    shutil.rmtree(draft, ignore_errors=True)
+    model.save_pretrained(draft)
+    tokenizer.save_pretrained(draft)
+    draft.rename(folder)

@@ -64,9 +64,7 @@ TOOLS = {
     "gmail_send": Tool("Send mail", "/gmail/send", {"to": TEXT, "subject": TEXT, "body": TEXT}),
     "list_products": Tool("List products", "/inventory/products", {"category": TEXT}),
     "create_order": Tool(
-        "Order a product",
-        "/inventory/orders/create",
-        {"supplier": TEXT, "product_id": TEXT, "quantity": NUMBER},
+        "Order a product", "/inventory/orders/create", {"product_id": TEXT, "quantity": NUMBER}
     ),
     "list_events": Tool("List a day's events", "/calendar/events", {"date": TEXT}),
     "delete_event": Tool("Delete an event", "/calendar/events/delete", {"event_id": TEXT}),
@@ -119,7 +117,7 @@ def drill(split: str, family: str, number: int) -> DrillTask:
         clock=CLOCK,
         expected=draft.expected,
         answer=draft.said,
-        fingerprint=f"office_drills 5 {split} {family} {number}",
+        fingerprint=f"office_drills 6 {split} {family} {number}",
     )
 
 
@@ -168,38 +166,30 @@ def _mail(office: Office, dice: random.Random) -> Draft:
 
 
 def _order(office: Office, dice: random.Random) -> Draft:
-    """Find what a supplier sells of a category, and order some of it."""
-    category, amount = office.name(), office.number()
-    products = [
-        {
-            "category": category,
-            "supplier": office.name(),
-            "product_id": f"p{office.number()}",
-            "quantity": dice.randrange(10),
-        }
-        for _ in range(3)
+    """Find the product of a category, and order some of it."""
+    category, amount, product = office.name(), office.number(), f"p{office.number()}"
+    rows: list[JsonObject] = [
+        {"category": category, "product_id": product, "quantity": dice.randrange(10)},
+        {"category": office.name(), "product_id": f"p{office.number()}", "quantity": 1},
     ]
-    index, product = _pick(products, dice)
-    supplier = product["supplier"]
     prompt = dice.choice(
         (
-            f"Order {amount} of category {category} from {supplier}.",
-            f"We need {category}, a category. Order {amount} from {supplier}.",
-            f"Supplier {supplier} sells category {category}. Order {amount}.",
+            f"Order {amount} of category {category}.",
+            f"We need category {category}. Order {amount}.",
+            f"Category {category} is running out. Order {amount}.",
         )
     )
-    order = {"supplier": supplier, "product_id": product["product_id"], "quantity": amount}
-    found = f"{{{{1.products.{index}.product_id}}}}"
+    order = {"product_id": product, "quantity": amount}
     return Draft(
         prompt,
-        {"inventory": products},
+        {"inventory": rows},
         (
             _step("list_products", category=category),
-            _step("create_order", **{**order, "product_id": found}),
+            _step("create_order", **{**order, "product_id": "{{1.products.0.product_id}}"}),
         ),
         (Expected(service="inventory", records="orders", fields=order),),
         str(amount),
-        f"Ordered {amount} from {supplier}.",
+        f"Ordered {amount} of {category}.",
     )
 
 
@@ -248,19 +238,17 @@ def _meeting(office: Office, dice: random.Random) -> Draft:
 
 
 def _expense(office: Office, dice: random.Random) -> Draft:
-    """Find an expense of a day, and file a report with its id and amount."""
-    day = office.day()
-    expenses = [
+    """Find the expense of a day, and file a report with its id and amount."""
+    day, title = office.day(), office.name()
+    expenses: list[JsonObject] = [
         {
-            "date": day,
-            "title": office.name(),
+            "date": date,
+            "title": name,
             "transaction_id": f"t{office.number()}",
             "amount": office.number(),
         }
-        for _ in range(2)
+        for date, name in ((day, title), (office.day(), office.name()))
     ]
-    index, expense = _pick(expenses, dice)
-    title = expense["title"]
     prompt = dice.choice(
         (
             f"File the expense {title} of {day}.",
@@ -270,10 +258,9 @@ def _expense(office: Office, dice: random.Random) -> Draft:
     )
     report = {
         "title": title,
-        "transactions": [expense["transaction_id"]],
-        "total_amount": expense["amount"],
+        "transactions": [expenses[0]["transaction_id"]],
+        "total_amount": expenses[0]["amount"],
     }
-    found = f"1.transactions.{index}"
     return Draft(
         prompt,
         {"finance": expenses},
@@ -282,8 +269,8 @@ def _expense(office: Office, dice: random.Random) -> Draft:
             _step(
                 "file_report",
                 title=title,
-                transactions=[f"{{{{{found}.transaction_id}}}}"],
-                total_amount=f"{{{{{found}.amount}}}}",
+                transactions=["{{1.transactions.0.transaction_id}}"],
+                total_amount="{{1.transactions.0.amount}}",
             ),
         ),
         (Expected(service="finance", records="submitted_reports", fields=report),),
