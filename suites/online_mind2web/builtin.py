@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import yaml
 
-from environments.browser_use.sites import SITES
+from environments.browser_use.sites import SITES, sources
 from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import TOOLS
 from rollout.errors import UsageError
@@ -132,7 +133,7 @@ def _task(folder: Path, entry: Entry, solutions: Solutions) -> BrowserTask:
         faults=entry.faults,
         verifier=str(folder / "verify.py"),
         reference_length=entry.reference_length,
-        fingerprint=_fingerprint(folder, entry, files.values()),
+        fingerprint=_fingerprint(folder, entry, sites, files.values()),
     )
 
 
@@ -149,8 +150,18 @@ def _place(prefix: str, target: str) -> JsonObject:
     return {f"{prefix}{axis}": f"{{{{at:{target}|{axis}}}}}" for axis in "xy"}
 
 
-def _fingerprint(folder: Path, entry: Entry, files: Iterable[str]) -> str:
+def _fingerprint(folder: Path, entry: Entry, sites: tuple[str, ...], files: Iterable[str]) -> str:
+    """Of the task, its verifier, its files, and its sites' code and data."""
     digest = hashlib.sha256(msgspec.json.encode(entry))
+    digest.update(_sites_digest(sites))
     for path in (folder / "verify.py", *map(Path, files)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+@cache
+def _sites_digest(sites: tuple[str, ...]) -> bytes:
+    digest = hashlib.sha256()
+    for path in sources(sites):
+        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()

@@ -7,9 +7,10 @@ browsers resolve to loopback without asking anyone. `faults.py` says how they ca
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -26,11 +27,14 @@ from environments.browser_use.sites.travel import Travel
 from rollout.errors import UsageError
 from rollout.types import JsonObject
 
-__all__ = ["SITES", "TODAY", "Sites", "check_start", "open_sites"]
+__all__ = ["SITES", "TODAY", "Sites", "check_start", "open_sites", "sources"]
 
 SITES: dict[str, type[Site]] = {
     site.name: site for site in (Forms, Gate, Library, News, Shop, Tracker, Travel)
 }
+
+
+HERE = Path(__file__).parent
 
 
 class Sites:
@@ -76,6 +80,13 @@ async def open_sites(names: Sequence[str], seed: int, faults: JsonObject) -> Asy
             yield Sites(sites, port)
         finally:
             await runner.cleanup()
+
+
+def sources(names: Collection[str]) -> list[Path]:
+    """The files that make these sites what they are: their own (`NAME*`), and those that all share."""
+    found = [path for kind in ("*.py", "data/*", "static/*") for path in HERE.glob(kind)]
+    others = SITES.keys() - set(names)
+    return sorted(path for path in found if path.stem.partition("_")[0] not in others)
 
 
 def check_start(start: str, names: Sequence[str]) -> None:

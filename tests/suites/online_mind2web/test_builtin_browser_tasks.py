@@ -125,6 +125,30 @@ def test_task_is_complete(task: BrowserTask):
     assert set(calls) <= set(ACTIONS)
 
 
+def test_a_changed_site_changes_the_fingerprints_of_its_tasks(monkeypatch, tmp_path):
+    kept = builtin.sources
+
+    def changed(names):
+        other = tmp_path / "shop.yaml"
+        other.write_text("products: []")
+        return [other if path.name == other.name else path for path in kept(names)]
+
+    try:
+        builtin._sites_digest.cache_clear()
+        monkeypatch.setattr(builtin, "sources", changed)
+        now = {task.id: task for task in builtin.builtin_tasks()}
+    finally:
+        builtin._sites_digest.cache_clear()
+    differ = {name for name, task in TASKS.items() if now[name].fingerprint != task.fingerprint}
+    assert differ == {name for name, task in TASKS.items() if "shop" in task.sites}
+
+
+def test_the_files_of_a_site():
+    names = {path.name for path in builtin.sources(("shop",))}
+    assert {"shop.py", "shop.yaml", "shop_help.yaml", "site.py", "site.js", "widgets.py"} <= names
+    assert not {"travel.py", "travel.js", "tracker.yaml"} & names
+
+
 @each_task
 def test_schema_is_the_benchmarks(task: BrowserTask):
     path = Path(task.verifier).with_name("tasks.json")
