@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -36,7 +36,8 @@ TOKENS = 1_100
 
 MARK = b"sha256:"
 DATA_URL = re.compile(rb'"data:(image/[\w.+-]+);base64,([A-Za-z0-9+/]+={0,2})"')
-REFERENCE = re.compile(rb'(?<=[",])sha256:([0-9a-f]{64})(?=")')
+REFERENCE = re.compile(rb"sha256:([0-9a-f]{64})")
+REFERENCE_URL = re.compile(rb'"data:(image/[\w.+-]+);base64,(sha256:[0-9a-f]{64})"')
 URL = re.compile(r"data:([\w.+/-]+);base64,(?:sha256:([0-9a-f]{64})|([A-Za-z0-9+/]+={0,2}))")
 BASE64 = b'"base64"'
 
@@ -48,37 +49,28 @@ def taken_out(body: bytes) -> tuple[bytes, dict[str, Image]]:
         return body, found
 
     def refer(kind: bytes, data: bytes) -> bytes:
+        """The reference for a picture's base64."""
         if (image := _image(kind, data)) is None:
             return data
         digest = image.digest
         found[digest] = image
         return MARK + digest.encode()
 
-    if b";base64," in body:
-        body = DATA_URL.sub(
-            lambda match: b'"data:%b;base64,%b"' % (match[1], refer(match[1], match[2])), body
-        )
-    if BASE64 in body:
-        pieces, end = [], 0
-        for start, stop, source in _sources(body):
-            data = source.data.encode()
-            replaced = body[start:stop].replace(data, refer(source.media_type.encode(), data))
-            pieces += [body[end:start], replaced]
-            end = stop
-        body = b"".join([*pieces, body[end:]])
-    return body, found
+    return _exchanged(body, DATA_URL, refer), found
 
 
 def put_back(request: bytes, images: Mapping[str, Image]) -> bytes:
-    """The request as it was sent; references to pictures that are not there stay."""
+    """The request as it was sent; references to pictures that are not there stay, as do mere words."""
     if MARK not in request:
         return request
 
-    def data(match: re.Match[bytes]) -> bytes:
-        image = images.get(match[1].decode())
-        return match[0] if image is None else b64encode(image.data)
+    def data(kind: bytes, reference: bytes) -> bytes:
+        """The base64 that a reference stands for."""
+        match = REFERENCE.fullmatch(reference)
+        image = images.get(match[1].decode()) if match and kind.startswith(b"image/") else None
+        return reference if image is None else b64encode(image.data)
 
-    return REFERENCE.sub(data, request)
+    return _exchanged(request, REFERENCE_URL, data)
 
 
 def without(body: bytes) -> tuple[int, int]:
@@ -110,6 +102,25 @@ def inlined(url: str, images: Mapping[str, Image]) -> str:
     """The URL with the picture that it refers to; as it is where it refers to none of `images`."""
     image = images.get(recorded(url) or "")
     return url if image is None else data_url(image)
+
+
+def _exchanged(
+    body: bytes, urls: re.Pattern[bytes], exchange: Callable[[bytes, bytes], bytes]
+) -> bytes:
+    """A request with other data, by kind and data, wherever a dialect has a picture."""
+    if b";base64," in body:
+        body = urls.sub(
+            lambda match: b'"data:%b;base64,%b"' % (match[1], exchange(match[1], match[2])), body
+        )
+    if BASE64 in body:
+        pieces, end = [], 0
+        for start, stop, source in _sources(body):
+            data = source.data.encode()
+            replaced = body[start:stop].replace(data, exchange(source.media_type.encode(), data))
+            pieces += [body[end:start], replaced]
+            end = stop
+        body = b"".join([*pieces, body[end:]])
+    return body
 
 
 class _Source(msgspec.Struct):

@@ -91,6 +91,17 @@ def test_a_request_without_pictures_is_the_same_object():
     assert pictures.put_back(body, {PNG.digest: PNG}) is body
 
 
+@pytest.mark.parametrize("dialect", BODIES)
+def test_words_that_look_like_a_reference_stay(dialect):
+    word = f"sha256:{PNG.digest}"
+    said = [{"role": "user", "content": text} for text in (word, f"a,{word}", f"a {word} b")]
+    source = {"type": "base64", "media_type": "application/pdf", "data": word}
+    body = json.dumps([*said, {"source": source}, BODIES[dialect], {"data": word}]).encode()
+    shortened, found = pictures.taken_out(body)
+    assert PNG.digest in found
+    assert pictures.put_back(shortened, found) == body
+
+
 def test_a_reference_to_nothing_stays():
     shortened, _ = pictures.taken_out(json.dumps(chat(PNG)).encode())
     assert pictures.put_back(shortened, {}) == shortened
