@@ -478,6 +478,39 @@ async def test_walls_are_in_the_snapshot(environment: BrowserUse) -> None:
         assert (await hand.snapshot())["blocked"] == ""
 
 
+async def test_of_the_built_in_sites_only_the_gate_has_walls(environment: BrowserUse) -> None:
+    for sites, start, blocked in [
+        (("gate",), "gate:/reports", True),
+        (("gate",), "gate:/", False),
+        (("shop", "gate"), "shop:/", False),
+    ]:
+        async with environment.open(browser_task(start, sites=sites), 0) as world:
+            assert isinstance(world, BrowserWorld)
+            reply = await world.call("browser_screenshot", {})
+            gate = reply.body["url"].replace("//shop.", "//gate.").split("/")[2]
+            reply = await world.call("browser_goto", {"url": f"http://{gate}/reports"})
+            assert "human" in reply.body["title"]
+            assert bool((await world.snapshot(NoSandbox()))["blocked"]) == blocked
+
+
+async def test_a_built_in_site_that_hangs_is_the_environments_fault(
+    environment: BrowserUse,
+) -> None:
+    async with environment.open(browser_task("shop:/", sites=("shop",)), 0) as world:
+        assert isinstance(world, BrowserWorld)
+        hand = Hand(world, "")
+        hand.hurry(call=5, probe=5, screenshot=5)
+        hang = "setTimeout(() => { for (;;); })"
+        await world.tabs.active.evaluate(hang)
+        reply = await hand("screenshot")
+        assert any("opened again" in event for event in reply.body["events"])
+        await world.tabs.active.evaluate(hang)
+        with pytest.raises(
+            EnvironmentFault, match=r"built-in site crashes or hangs: http://shop\."
+        ):
+            await hand("screenshot")
+
+
 async def test_episodes_share_a_browser_and_nothing_else(environment: BrowserUse) -> None:
     page = """<script>document.cookie = 'n=' + location.hash; localStorage.n = '1';
       document.title = document.cookie</script>"""
