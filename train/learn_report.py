@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rollout.statistics import mean, summarise
 from rollout.store import EpisodeStore
-from rollout.types import Episode, JsonObject, Outcome
+from rollout.types import Episode, JsonObject, Outcome, Trace
 
 __all__ = ["HARNESSES", "Arm", "paired_rise", "write_report"]
 
@@ -30,10 +30,22 @@ Written by `make learn` (`python -m train.learn`), which does all of it again fr
 A model of the Qwen3 architecture with {size:,} parameters, its own tokenizer and random weights is taught
 a little by SFT on what the reference policy did, under two harnesses: `react` (tool calls) and
 `react_text` (actions and observations as text). Then GRPO goes on from there, {steps} steps of {batch}
-drills x {group} attempts, in the real harness, through the gateway, in the Claw world; reward is the share of the
-drill that is right. All figures are of {tasks} held-out drills, whose names, numbers and days no training
-task has; {k} attempts each at temperature 1. Intervals are 95 %, over tasks.
+drills x {group} attempts, in the real harness, through the gateway, in the Claw world; reward is the
+share of the drill that is right. All figures are of {tasks} held-out drills, whose names, numbers and days
+no training task has; {k} attempts each at temperature 1. Intervals are 95 %, over tasks.
 """
+
+
+TRANSFER = """
+## Trained in one harness, tested in another
+
+pass^{k}, mean of seeds, each seed in brackets; the rise over SFT alone with its interval.
+
+{passed}
+Attempts that ended with a tool call in the other harness's form (`Action: ...` in react, `<tool_call>` in
+react_text), which the harness takes for an answer:
+
+{strange}"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,8 @@ class Evaluation:
     """A model's attempts at the held-out drills in one harness."""
 
     episodes: Sequence[Episode]
+    strange: float
+    """The share that wrote a tool call in the other harness's form."""
 
     @property
     def per_task(self) -> NDArray[np.float64]:
@@ -104,13 +118,22 @@ class _Run:
     def evaluation(self, step: int, harness: str) -> Evaluation:
         folder = self.folder / "evals" / f"{step:06d}" / harness
         with EpisodeStore.read(folder) as store:
-            return Evaluation(list(store.latest().values()))
+            episodes = list(store.latest().values())
+            strange = [float(_strange(e, store.trace(e), harness)) for e in episodes]
+            return Evaluation(episodes, mean(strange))
 
     def before(self, harness: str) -> Evaluation:
         return self.evaluation(self.steps[0], harness)
 
     def after(self, harness: str) -> Evaluation:
         return self.evaluation(self.steps[-1], harness)
+
+
+def _strange(episode: Episode, trace: Trace, harness: str) -> bool:
+    """Whether an attempt ended with a call that this harness does not understand."""
+    if harness == "react":
+        return "Action: " in trace.answer
+    return "tool_calls" in episode.limit
 
 
 def _preamble(out: Path, run: _Run) -> str:
@@ -185,13 +208,15 @@ def _average(of: Callable[[Episode], float]) -> Callable[[Sequence[Episode]], st
 def _transfer(runs: dict[tuple[str, int], _Run], arms: Sequence[Arm], seeds: Sequence[int]) -> str:
     """Trained here, tested there."""
     first = runs[arms[0].name, seeds[0]]
-    rows = [["nothing (SFT alone)", *(first.before(harness).text for harness in HARNESSES)]]
+    passed = [["nothing (SFT alone)", *(first.before(harness).text for harness in HARNESSES)]]
+    strange = [["nothing (SFT alone)", *(f"{first.before(h).strange:.0%}" for h in HARNESSES)]]
     for arm in arms:
         found = [runs[arm.name, seed] for seed in seeds]
-        rows.append([arm.harnesses, *(_over_seeds(found, harness) for harness in HARNESSES)])
+        passed.append([arm.harnesses, *(_over_seeds(found, harness) for harness in HARNESSES)])
+        shares = [mean([run.after(h).strange for run in found]) for h in HARNESSES]
+        strange.append([arm.harnesses, *(f"{share:.0%}" for share in shares)])
     head = ["GRPO in", *(f"tested in {harness}" for harness in HARNESSES)]
-    told = f"pass^{K}, mean of seeds, each seed in brackets; the rise over SFT alone with its interval."
-    return f"\n## Trained in one harness, tested in another\n\n{told}\n\n{_table(head, rows)}"
+    return TRANSFER.format(k=K, passed=_table(head, passed), strange=_table(head, strange))
 
 
 def _over_seeds(runs: Sequence[_Run], harness: str) -> str:
