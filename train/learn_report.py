@@ -31,8 +31,8 @@ A model of the Qwen3 architecture with {size:,} parameters, its own tokenizer an
 a little by SFT on what the reference policy did, under two harnesses: `react` (tool calls) and
 `react_text` (actions and observations as text). Then GRPO goes on from there, {steps} steps of {batch}
 drills x {group} attempts, in the real harness, through the gateway, in the Claw world; reward is the
-share of the drill that is right. All figures are of {tasks} held-out drills, whose names, numbers and days
-no training task has; {k} attempts each at temperature 1. Intervals are 95 %, over tasks.
+share of the drill that is right. All figures are of {tasks} held-out drills, whose names, numbers and
+days no training task has; {k} attempts each at temperature 1. Intervals are 95 %, over tasks.
 """
 
 
