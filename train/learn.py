@@ -5,8 +5,10 @@ reference episodes, taught by SFT in two harnesses, and stopped early; then GRPO
 `react` (tool calls), in `react_text` (actions as text), and in both, with three seeds each. Every run is
 tested in both harnesses on held-out drills: names, numbers and days that no training task has.
 
-    teacher/   reference episodes       start/    the model that all runs begin with
-    ARM-SEED/  one run of train.grpo    docs/learning.md, docs/learning.svg are written from them
+    teacher/   reference episodes       pretrained/, start/   the model without and with SFT
+    before/    evaluation of start/     ARM-SEED/  one run of train.grpo
+
+docs/learning.md and docs/learning.svg are written from them.
 
 A stage whose result is there is not run again, and a run that was cut off is resumed.
 """
