@@ -166,7 +166,7 @@ async def test_charts_are_drawn_and_redrawn_in_the_other_theme(page: Any) -> Non
 async def test_theme_follows_the_system_until_the_reader_chooses(page: Any) -> None:
     theme = "document.documentElement.dataset.theme"
     await page.emulate_media(color_scheme="dark")
-    await page.wait_for_function(f"{theme} === 'dark'")
+    await page.wait_for_function(f"() => {theme} === 'dark'")
     await page.click("#theme")
     assert await page.evaluate(theme) == "light"
     await page.emulate_media(color_scheme="light")
@@ -212,7 +212,7 @@ async def test_an_episode_opens_from_its_shard(page: Any) -> None:
     await dialog.get_by_role("button", name="Next").click()
     await dialog.get_by_role("heading", name="task4#0").wait_for()
     await page.keyboard.press("Escape")
-    await page.wait_for_function("!document.querySelector('dialog').open && !location.hash")
+    await page.wait_for_function("() => !document.querySelector('dialog').open && !location.hash")
 
 
 async def test_film_marks_the_point(page: Any) -> None:
@@ -265,7 +265,7 @@ async def test_nothing_overflows_and_contrast_holds(page: Any, theme: str, width
 
 async def test_missing_shard_says_what_to_do(page: Any) -> None:
     await page.evaluate("load(7).catch((error) => { window.told = error.message })")
-    await page.wait_for_function("window.told")
+    await page.wait_for_function("() => window.told")
     assert "keep the folder beside this page" in await page.evaluate("window.told")
     page.said.clear()  # Chromium told of it as well
 
