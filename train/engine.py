@@ -7,8 +7,8 @@ engine, and reads thoughts and tool calls out of what was sampled. No text is ev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 __all__ = ["Engine", "Sampled", "SamplingParams"]
 
@@ -39,8 +39,6 @@ class Sampled:
     """`abort`: the weights are being replaced; ask again."""
     weights: str = ""
     """Version of the weights that sampled the last token."""
-    extra: dict[str, Any] = field(default_factory=dict)
-    """What an engine tells beyond that, for the trainer that owns it."""
 
 
 class Engine(Protocol):

@@ -237,7 +237,13 @@ async def _python(module: str, *argv: str) -> None:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=asyncio.subprocess.DEVNULL,
     )
-    if await process.wait():
+    try:
+        failed = await process.wait()
+    finally:
+        if process.returncode is None:  # another run failed, or this one is interrupted
+            process.terminate()
+            await process.wait()
+    if failed:
         raise SystemExit(f"{module} ended with {process.returncode}; the same command goes on")
 
 

@@ -48,7 +48,7 @@ class Checkpoints:
             model.save_pretrained(draft)
             tokenizer.save_pretrained(draft)
             torch.save(optimizer.state_dict(), draft / OPTIMIZER)
-            for path in draft.iterdir():
+            for path in filter(Path.is_file, draft.rglob("*")):
                 _sync(path)
             sync_folder(draft)
             if target.exists():

@@ -178,7 +178,7 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
         for group in optimizer.param_groups:
             group["lr"] = rules.learning_rate * _pace(update, updates, rules.warmup)
         batch = [rows[i] for i in _drawn(len(rows), rules.batch, update, rules.seed)]
-        tokens = sum(int(np.count_nonzero(row.response_mask)) for row in batch)
+        tokens = max(1, sum(int(np.count_nonzero(row.response_mask)) for row in batch))
         total = 0.0
         for part in micro_batches(batch, MICRO_TOKENS):
             told, _ = logprobs(model, collate([batch[i] for i in part], model.device))

@@ -77,7 +77,7 @@ class OfficeDrills(Suite):
     def fingerprint(self, data: Path | None) -> JsonObject:
         chosen = self._options
         return {
-            "data": "generated",
+            "data": "built-in",
             "split": chosen.split,
             "first": chosen.first,
             "count": chosen.count,

@@ -261,6 +261,10 @@ def start(out: Path, *more: str) -> subprocess.Popen[str]:
     )
 
 
+LONG = ("--attempts", "16")
+"""So that a run is not over before somebody can stop it."""
+
+
 def stored(out: Path) -> int:
     path = out / "episodes.jsonl"
     return path.read_bytes().count(b"\n") if path.exists() else 0
@@ -273,14 +277,14 @@ def wait_for(out: Path, episodes: int, process: subprocess.Popen[str]) -> None:
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(out)
+    process = start(out, *LONG)
     wait_for(out, 3, process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert f"--out {out} --resume" in err
     assert "Traceback" not in err
-    resumed = start(out, "--resume", "--quiet")
+    resumed = start(out, *LONG, "--resume", "--quiet")
     resumed.communicate(timeout=120)
     assert resumed.returncode == 0
 
@@ -347,7 +351,7 @@ def test_what_tasks_and_agents_write_reaches_no_terminal_raw(
 
 def test_a_hangup_stops_cleanly(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(out)
+    process = start(out, *LONG)
     wait_for(out, 2, process)
     process.send_signal(signal.SIGHUP)
     _, err = process.communicate(timeout=60)
