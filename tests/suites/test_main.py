@@ -282,7 +282,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert f"--out {out} --resume" in err
+    assert f"--out {out} --attempts 16 --resume" in err
     assert "Traceback" not in err
     resumed = start(out, *LONG, "--resume", "--quiet")
     resumed.communicate(timeout=120)
