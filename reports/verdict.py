@@ -96,7 +96,7 @@ def _compared(
         + " ".join(filter(None, (_sure(pair, figure), _careful(pair), _why(found, pair))))
     )
     if rest := [_briefly(compare(other.run, best.run, k), other) for other in others[1:]]:
-        yield f"Behind {best.name} as well: {'; '.join(rest)}."
+        yield f"The others against {best.name}: {'; '.join(rest)}."
 
 
 def _ranked(k: int, group: Sequence[Run], name: Callable[[Run], str]) -> tuple[list[_Rated], str]:
