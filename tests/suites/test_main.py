@@ -251,6 +251,11 @@ SLOW_RUN = [
 
 
 def start(out: Path, *more: str) -> subprocess.Popen[str]:
+    def heeding() -> None:
+        # Whoever runs the tests may ignore these, as nohup does: a run would then ignore them too.
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
     return subprocess.Popen(
         [*SLOW_RUN, "--out", str(out), *more],
         cwd=ROOT,
@@ -258,11 +263,8 @@ def start(out: Path, *more: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "200"},
+        preexec_fn=heeding,
     )
-
-
-LONG = ("--attempts", "16")
-"""So that a run is not over before somebody can stop it."""
 
 
 def stored(out: Path) -> int:
@@ -277,14 +279,14 @@ def wait_for(out: Path, episodes: int, process: subprocess.Popen[str]) -> None:
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(out, *LONG)
+    process = start(out)
     wait_for(out, 3, process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert f"--out {out} --attempts 16 --resume" in err
+    assert f"--out {out} --resume" in err
     assert "Traceback" not in err
-    resumed = start(out, *LONG, "--resume", "--quiet")
+    resumed = start(out, "--resume", "--quiet")
     resumed.communicate(timeout=120)
     assert resumed.returncode == 0
 
@@ -351,7 +353,7 @@ def test_what_tasks_and_agents_write_reaches_no_terminal_raw(
 
 def test_a_hangup_stops_cleanly(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(out, *LONG)
+    process = start(out)
     wait_for(out, 2, process)
     process.send_signal(signal.SIGHUP)
     _, err = process.communicate(timeout=60)
