@@ -27,6 +27,7 @@ from judges.report import Report, print_report
 from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Manifest
+from rollout.options import Parser
 from rollout.protocol import Protocol
 from rollout.recorded import recorded_suite
 from rollout.store import EpisodeStore
@@ -48,13 +49,6 @@ was, and one that is repeated costs nothing.
 """
 
 CODES = "exit codes: 0 measured, 1 no verdict at all, 2 wrong usage, 130 interrupted"
-
-
-class Parser(argparse.ArgumentParser):
-    """Complains with one line, as everything here does."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError(f"{message} (--help shows the options)")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

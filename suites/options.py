@@ -12,6 +12,7 @@ from pathlib import Path
 
 from judges.options import add_judge_arguments
 from rollout.errors import UsageError
+from rollout.options import Parser
 from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
@@ -67,13 +68,6 @@ class Options:
         """Sampling parameters forced on every model call, in chat terms."""
         asked = {"temperature": self.temperature, "top_p": self.top_p}
         return {name: value for name, value in asked.items() if value is not None}
-
-
-class Parser(argparse.ArgumentParser):
-    """Complains with one line, as everything here does."""
-
-    def error(self, message: str) -> None:  # type: ignore[override]
-        raise UsageError(f"{message} (--help shows the options)")
 
 
 def parse(suite: Suite, argv: Sequence[str] | None) -> Options:

@@ -11,11 +11,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from rollout.errors import UsageError
+from rollout.options import Parser
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Outcome
 from train.credit import CreditRules, assign, overlong_penalty, world_values
@@ -192,13 +193,8 @@ def _fields(report: Any) -> dict[str, int]:
     return dict(msgspec.to_builtins(report))
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (--help shows the options)")
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m train.export", description="Training files from a run.")
+    parser = Parser(prog="python -m train.export", description="Training files from a run.")
     parser.add_argument("run", type=Path, metavar="RUN", help="the run's folder")
     parser.add_argument("--for", dest="purpose", required=True, choices=["sft", "rl"])
     parser.add_argument(

@@ -34,11 +34,12 @@ from rich.console import Console
 
 from rollout.types import Trace
 from train.learn_report import HARNESSES, Arm, write_report
+from train.lossy import render_with
 from train.messages import conversation
 from train.mix import parse_mix
 from train.runs import Attempts
 from train.samples import Sample
-from train.sft import SftRules, distil, render_with, taught, train_on
+from train.sft import SftRules, distil, taught, train_on
 
 __all__ = ["main"]
 

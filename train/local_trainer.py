@@ -17,7 +17,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +33,7 @@ from train.local_checkpoint import Checkpoints, MetricsFile
 from train.local_engine import LocalEngine
 from train.local_loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
 from train.mix import Entrant, spread
+from train.order import taken
 from train.rows import RlRow, rl_rows
 from train.runs import Attempts, attempts
 from train.samples import Report, Rules, build_samples
@@ -168,7 +168,7 @@ class Trainer:
         """This step's episodes, in the order of their tasks."""
         rules, step = self.rules, self.step
         chosen = spread([a.entrant for a in arenas], rules.batch, f"{rules.seed}/{step}")
-        numbers = _order(len(arenas[0].tasks), rules.batch, step, rules.seed)
+        numbers = taken(len(arenas[0].tasks), rules.batch, step, f"{rules.seed}/epoch ")
         # A task that comes twice in one step would make one group of two.
         lots = dict(zip(numbers, chosen, strict=False))
 
@@ -304,22 +304,6 @@ def _mini_batches(rows: Sequence[RlRow], count: int, dice: random.Random) -> lis
     lots = {name: n % count for n, name in enumerate(names)}
     parts = [[row for row in rows if lots[row.episode_id] == n] for n in range(count)]
     return [part for part in parts if part]
-
-
-def _order(count: int, batch: int, step: int, seed: int) -> list[int]:
-    """The tasks of a step: each once, in an order of its own, before any comes again."""
-    numbers = []
-    for place in range(step * batch, (step + 1) * batch):
-        epoch, position = divmod(place, count)
-        numbers.append(_shuffled(count, f"{seed}/epoch {epoch}")[position])
-    return numbers
-
-
-@lru_cache(maxsize=2)
-def _shuffled(count: int, seed: str) -> Sequence[int]:
-    order = list(range(count))
-    random.Random(seed).shuffle(order)
-    return order
 
 
 def _told(played: Sequence[Played]) -> JsonObject:

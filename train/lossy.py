@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -68,6 +68,11 @@ def from_pretrained(path: str) -> Render:
         tokenizer = AutoTokenizer.from_pretrained(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"tokenizer {path}: {str(error).splitlines()[0]}") from error
+    return render_with(tokenizer)
+
+
+def render_with(tokenizer: Any) -> Render:
+    """A tokenizer's chat template, as `Render`."""
 
     def render(
         messages: Sequence[JsonObject],

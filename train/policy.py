@@ -16,7 +16,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from rollout.errors import UsageError
-from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
+from rollout.gateway.upstream import (
+    ModelReply,
+    ModelRequest,
+    Refused,
+    Transient,
+    Upstream,
+    chat_completion,
+)
 from rollout.types import JsonObject, Usage
 from train.engine import Engine, Sampled, SamplingParams
 from train.messages import for_template, image_urls
@@ -117,10 +124,9 @@ class PolicyUpstream(Upstream):
         finish = "length" if sampled.finish == "length" else "tool_calls" if said.calls else "stop"
         usage = Usage(prompt=len(prompt), completion=len(sampled.ids))
         ids = array("i", sampled.ids).tobytes()
+        identity = _digest(array("i", prompt).tobytes(), ids)
         return ModelReply(
-            body=_completion(
-                self.model, _digest(array("i", prompt).tobytes(), ids), said, finish, usage
-            ),
+            body=chat_completion(self.model, identity, _message(said, identity), finish, usage),
             usage=usage,
             finish=finish,
             model=self.model,
@@ -165,7 +171,7 @@ def _image(url: str) -> bytes:
         raise Refused(f"image {url[:40]!r}: {error}") from error
 
 
-def _completion(model: str, identity: str, said: Said, finish: str, usage: Usage) -> JsonObject:
+def _message(said: Said, identity: str) -> JsonObject:
     message: JsonObject = {"role": "assistant", "content": said.content or None}
     if said.thoughts:
         message["reasoning_content"] = said.thoughts
@@ -178,18 +184,7 @@ def _completion(model: str, identity: str, said: Said, finish: str, usage: Usage
             }
             for number, (name, arguments) in enumerate(said.calls)
         ]
-    return {
-        "id": f"chatcmpl-{identity}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "total_tokens": usage.prompt + usage.completion,
-        },
-    }
+    return message
 
 
 def _digest(prompt: bytes, response: bytes) -> str:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
 import sys
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +23,13 @@ from rollout.errors import RolloutError, UsageError
 from rollout.gateway.upstream import Upstream
 from rollout.types import Call, Episode, Outcome, Record, Trace
 from suites.options import Parser, positive
-from train.lossy import Render
-from train.messages import for_template
+from train.lossy import Render, render_with
 from train.mix import Entrant, parse_mix
+from train.order import taken
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
 
-__all__ = ["SftRules", "distil", "main", "masked", "render_with", "taught", "train_on"]
+__all__ = ["SftRules", "distil", "main", "masked", "taught", "train_on"]
 
 FAILED, USAGE = 1, 2
 """Exit codes beside 0."""
@@ -177,7 +175,7 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
     for update in range(updates):
         for group in optimizer.param_groups:
             group["lr"] = rules.learning_rate * _pace(update, updates, rules.warmup)
-        batch = [rows[i] for i in _drawn(len(rows), rules.batch, update, rules.seed)]
+        batch = [rows[i] for i in taken(len(rows), rules.batch, update, f"{rules.seed}/")]
         tokens = max(1, sum(int(np.count_nonzero(row.response_mask)) for row in batch))
         total = 0.0
         for part in micro_batches(batch, MICRO_TOKENS):
@@ -196,22 +194,6 @@ def _pace(update: int, updates: int, warmup: int) -> float:
     return min(1.0, rising) * (1 - 0.9 * update / updates)
 
 
-def _drawn(count: int, batch: int, update: int, seed: int) -> list[int]:
-    """Rows of an update: each once, shuffled, before any comes again."""
-    drawn = []
-    for place in range(update * batch, (update + 1) * batch):
-        epoch, position = divmod(place, count)
-        drawn.append(_shuffled(count, f"{seed}/{epoch}")[position])
-    return drawn
-
-
-@lru_cache(maxsize=2)
-def _shuffled(count: int, seed: str) -> Sequence[int]:
-    order = list(range(count))
-    random.Random(seed).shuffle(order)
-    return order
-
-
 def masked(row: Sample, tokenizer: Any) -> Text:
     """A row for people: what is trained in bold green, each token closed by a thin bar."""
     text = Text(tokenizer.decode(row.prompt_ids.tolist()), style="dim")
@@ -219,21 +201,6 @@ def masked(row: Sample, tokenizer: Any) -> Text:
         said = tokenizer.decode([token])
         text.append(f"{said}\u2502" if trained else said, "bold green" if trained else "dim")
     return text
-
-
-def render_with(tokenizer: Any) -> Render:
-    """A tokenizer's chat template as `train.lossy` takes it."""
-
-    def render(messages: Any, tools: Any, *, add_generation_prompt: bool) -> Sequence[int]:
-        ids: Sequence[int] = tokenizer.apply_chat_template(
-            for_template(messages),
-            tools=tools or None,
-            add_generation_prompt=add_generation_prompt,
-            return_dict=False,
-        )
-        return ids
-
-    return render
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,7 +13,15 @@ from rollout import pictures
 from rollout.errors import ModelError
 from rollout.types import DialectName, JsonObject, Task, Usage
 
-__all__ = ["ModelReply", "ModelRequest", "Refused", "Transient", "Upstream", "estimated_tokens"]
+__all__ = [
+    "ModelReply",
+    "ModelRequest",
+    "Refused",
+    "Transient",
+    "Upstream",
+    "chat_completion",
+    "estimated_tokens",
+]
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -50,6 +58,24 @@ class ModelReply:
     logprobs: bytes = b""
     """float32 little-endian, one per response id."""
     weights: str = ""
+
+
+def chat_completion(
+    model: str, identity: str, message: JsonObject, finish: str, usage: Usage
+) -> JsonObject:
+    """A chat reply's body, as an upstream writes it that makes its own."""
+    return {
+        "id": f"chatcmpl-{identity}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.prompt + usage.completion,
+        },
+    }
 
 
 class Transient(ModelError):

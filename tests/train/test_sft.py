@@ -12,8 +12,9 @@ pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 
 from rollout.errors import UsageError  # noqa: E402
 from train.local_batch import collate, logprobs  # noqa: E402
+from train.lossy import render_with  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
-from train.sft import SftRules, distil, main, masked, render_with, taught, train_on  # noqa: E402
+from train.sft import SftRules, distil, main, masked, taught, train_on  # noqa: E402
 from train.tiny import make_model, make_tokenizer, save  # noqa: E402
 
 pytestmark = [pytest.mark.verl, pytest.mark.filterwarnings("ignore")]

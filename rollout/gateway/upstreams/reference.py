@@ -15,7 +15,13 @@ import shlex
 from typing import Any, Self
 
 from rollout.errors import UsageError
-from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream, estimated_tokens
+from rollout.gateway.upstream import (
+    ModelReply,
+    ModelRequest,
+    Upstream,
+    chat_completion,
+    estimated_tokens,
+)
 from rollout.gateway.upstreams import _catalog, _molmoweb
 from rollout.gateway.upstreams._conversation import Conversation, Unreadable
 from rollout.gateway.upstreams._script import Targets, next_action
@@ -58,7 +64,7 @@ class Reference(Upstream):
             completion=estimated_tokens(message),
         )
         return ModelReply(
-            body=_completion(self.model, _digest(request), message, finish, usage),
+            body=chat_completion(self.model, _digest(request), message, finish, usage),
             usage=usage,
             finish=finish,
             model=self.model,
@@ -135,23 +141,6 @@ def _tool_call(name: str, arguments: Any, request: ModelRequest) -> JsonObject:
         "id": f"call_{_digest(request)}",
         "type": "function",
         "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
-    }
-
-
-def _completion(
-    model: str, identity: str, message: JsonObject, finish: str, usage: Usage
-) -> JsonObject:
-    return {
-        "id": f"chatcmpl-{identity}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-        "usage": {
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "total_tokens": usage.prompt + usage.completion,
-        },
     }
 
 
