@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
 
 from playwright.async_api import Browser, BrowserContext, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
@@ -23,17 +24,25 @@ from rollout.types import JsonObject
 __all__ = [
     "Browsers",
     "Driver",
+    "HungBrowser",
     "LocalBrowser",
     "RemoteBrowser",
     "SharedBrowser",
+    "bounded",
     "close_quietly",
     "new_context",
 ]
+
+T = TypeVar("T")
 
 OPEN_LIMIT = 30.0
 """Seconds for a context to open. A browser that takes longer hangs, and is replaced."""
 CLOSE_LIMIT = 10.0
 """Seconds for a context to close, before it is left to its browser."""
+
+
+class HungBrowser(EnvironmentFault):
+    """The browser is there, and does not do what it is asked."""
 
 
 class Browsers(ABC):
@@ -106,12 +115,15 @@ class SharedBrowser(Browsers):
     async def context(self, locale: str) -> AsyncIterator[BrowserContext]:
         browser = await self._connected()
         try:
-            opened = await asyncio.wait_for(new_context(browser, locale), OPEN_LIMIT)
+            opened = await bounded(new_context(browser, locale), OPEN_LIMIT)
         except (PlaywrightError, TimeoutError) as error:
             await self._discard(browser)
-            raise EnvironmentFault(f"the browser opens no context: {error}") from None
+            raise HungBrowser(f"the browser opens no context: {error}") from None
         try:
             yield opened
+        except HungBrowser:
+            await self._discard(browser)
+            raise
         finally:
             await close_quietly(opened)
 
@@ -188,6 +200,16 @@ async def new_context(browser: Browser, locale: str) -> BrowserContext:
         locale=locale,
         accept_downloads=True,
     )
+
+
+async def bounded(work: Coroutine[Any, Any, T], limit: float) -> T:
+    """The result of what Playwright itself sets no limit to. Raises TimeoutError.
+
+    What takes longer ends with its browser. Cancelled it would fail all the same, later, and unheard.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.wait_for(asyncio.shield(task), limit)
 
 
 async def close_quietly(closable: Browser | BrowserContext) -> None:

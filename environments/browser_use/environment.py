@@ -67,6 +67,7 @@ class BrowserUse(Environment):
     @asynccontextmanager
     async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
         """The world of one attempt, its start page open; `seed` decides how its sites misbehave."""
+        from environments.browser_use.browser import HungBrowser, bounded
         from environments.browser_use.world import BrowserWorld
 
         browser_task = _browser_task(task)
@@ -81,7 +82,11 @@ class BrowserUse(Environment):
             context = await stack.enter_async_context(self.browsers.context(locale))
             world = BrowserWorld(browser_task, context, sites, self._limits)
             stack.push_async_callback(world.close)
-            await world.open()
+            try:
+                await bounded(world.open(), self._limits.call)
+            except TimeoutError:
+                limit = f"{self._limits.call:g} s"
+                raise HungBrowser(f"the browser did not open the start page in {limit}") from None
             yield world
 
     async def grade(self, task: Task, trace: Trace, judge: Judge | None = None) -> Grade:

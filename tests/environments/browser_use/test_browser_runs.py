@@ -13,8 +13,9 @@ import pytest
 from support.pages import browser_task, needs_chromium, serve, titled
 from support.toys import Acting, Fake, ask
 
-from environments.browser_use.browser import LocalBrowser
+from environments.browser_use.browser import HungBrowser, LocalBrowser
 from environments.browser_use.environment import BrowserUse
+from environments.browser_use.tabs import Tabs
 from environments.browser_use.viewport import Limits
 from rollout.environment import World
 from rollout.episode import Setup
@@ -113,3 +114,30 @@ async def test_crashes_cost_nothing(tmp_path: Path, temporary: Path) -> None:
     while processes_in(temporary):  # noqa: ASYNC110 (processes that are ending)
         await asyncio.sleep(0.05)
     assert list(temporary.iterdir()) == []
+
+
+@needs_chromium()
+async def test_a_browser_that_opens_no_page_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = BrowserUse(limits=Limits(call=0.5))
+    browsers = environment.browsers
+    assert isinstance(browsers, LocalBrowser)
+    await environment.prepare()
+    hung = browsers.chromium
+    assert hung is not None
+
+    async def never(tabs: Tabs) -> None:
+        await asyncio.Event().wait()
+
+    try:
+        async with serve({"/": PAGE}) as base:
+            monkeypatch.setattr(Tabs, "open", never)
+            with pytest.raises(HungBrowser, match=r"did not open the start page in 0\.5 s"):
+                async with environment.open(browser_task(base), 0):
+                    pass
+            assert hung.process.returncode is not None
+            monkeypatch.undo()
+            environment._limits = Limits()
+            async with environment.open(browser_task(base), 0) as world:
+                assert (await world.call("browser_screenshot", {})).ok
+    finally:
+        await environment.close()
