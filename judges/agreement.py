@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rollout.statistics import Estimate, wilson_interval
+from rollout.statistics import Estimate, resampled_sums, wilson_interval
 from rollout.types import Record
 
 __all__ = ["Agreement", "Case", "measure"]
 
-RESAMPLES = 10_000
 TAIL = 0.025
 
 Counts = npt.NDArray[np.float64]
@@ -156,11 +155,7 @@ def _cohen(cells: Counts) -> Counts:
 
 def _resampled(counts: Counts, value: Measure) -> tuple[float, float]:
     """The percentile bootstrap over tasks (Efron 1979), without the draws that leave it undefined."""
-    # Tasks that are alike are drawn together: memory does not grow with their number.
-    rows, alike = np.unique(counts, axis=0, return_counts=True)
-    n = len(counts)
-    drawn = np.random.default_rng(0).multinomial(n, alike / n, size=RESAMPLES)
-    values = value(drawn @ rows)
+    values = value(resampled_sums(counts))
     values = values[np.isfinite(values)]
     if not len(values):
         return 0.0, 0.0

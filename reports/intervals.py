@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from rollout.statistics import bootstrap_interval, estimate, mean, wilson_interval
+from rollout.statistics import bootstrap_interval, estimate, mean, resampled_sums, wilson_interval
 
 __all__ = [
     "NOTHING",
@@ -21,7 +21,6 @@ __all__ = [
     "paired_difference",
 ]
 
-RESAMPLES = 10_000
 SIGNIFICANCE, POWER = 0.05, 0.8
 
 
@@ -81,9 +80,7 @@ def paired_difference(differences: Sequence[float], *, share: bool = True) -> In
     if np.ptp(d) == 0:
         reach = wilson_interval(0.0, n)[1] if share else math.nan
         return Interval(value, max(-1.0, value - reach), min(1.0, value + reach), n)
-    values, counts = np.unique(d, return_counts=True)
-    drawn = np.random.default_rng(0).multinomial(n, counts / n, size=RESAMPLES)
-    low, high = np.quantile(drawn @ values / n, [0.025, 0.975])
+    low, high = np.quantile(resampled_sums(d) / n, [0.025, 0.975])
     return Interval(value, float(low), float(high), n)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rollout.types import Episode, Outcome, Record
 
@@ -24,6 +25,7 @@ __all__ = [
     "mean",
     "pass_at_k",
     "pass_hat_k",
+    "resampled_sums",
     "summarise",
     "summarise_by",
     "wilson_interval",
@@ -130,16 +132,28 @@ def bootstrap_interval(
     knows nothing of what it did not see and gives an interval of no width; then the Wilson interval is
     returned, so 10 of 10 passed reads [0.72, 1], not [1, 1]. Values must be in [0, 1].
     """
-    values, counts = np.unique(np.asarray(per_task_values, dtype=float), return_counts=True)
-    n = int(counts.sum())
-    if len(values) == 1:
-        return wilson_interval(float(values[0]), n, confidence)
-    # How often each distinct value is drawn is multinomial: the same as drawing n tasks with
-    # replacement, in memory that does not grow with the number of tasks.
-    drawn = np.random.default_rng(seed).multinomial(n, counts / n, size=resamples)
+    values = np.asarray(per_task_values, dtype=float)
+    if np.ptp(values) == 0:
+        return wilson_interval(float(values[0]), len(values), confidence)
+    means = resampled_sums(values, resamples, seed) / len(values)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(drawn @ values / n, [tail, 1 - tail])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
+
+
+def resampled_sums(
+    values: NDArray[np.float64], resamples: int = 10_000, seed: int = 0
+) -> NDArray[np.float64]:
+    """Sums over tasks of (tasks, ...) values, tasks drawn with replacement: (resamples, ...).
+
+    How often each distinct value is drawn is multinomial: the same as drawing tasks, in memory that does
+    not grow with their number.
+    """
+    kinds, counts = np.unique(values, axis=0, return_counts=True)
+    n = len(values)
+    drawn = np.random.default_rng(seed).multinomial(n, counts / n, size=resamples)
+    sums: NDArray[np.float64] = drawn @ kinds
+    return sums
 
 
 def estimate(per_task_values: Sequence[float]) -> Estimate | None:

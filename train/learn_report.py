@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rollout.statistics import mean, summarise
+from rollout.statistics import mean, resampled_sums, summarise
 from rollout.store import EpisodeStore
 from rollout.types import Episode, JsonObject, Outcome, Trace
 
 __all__ = ["HARNESSES", "Arm", "paired_rise", "write_report"]
 
 K = 3
-RESAMPLES = 10_000
 HARNESSES = ("react", "react_text")
 
 PREAMBLE = """\
@@ -99,9 +98,7 @@ def paired_rise(
 ) -> tuple[float, float, float]:
     """The mean difference of the same tasks and its 95 % bootstrap interval over tasks."""
     change = after - before
-    dice = np.random.default_rng(0)
-    means = dice.choice(change, (RESAMPLES, len(change))).mean(1)
-    low, high = np.quantile(means, (0.025, 0.975))
+    low, high = np.quantile(resampled_sums(change) / len(change), (0.025, 0.975))
     return float(change.mean()), float(low), float(high)
 
 
