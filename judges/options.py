@@ -124,6 +124,8 @@ async def open_judge(
     upstream = load("rollout.gateway.upstreams", name, Upstream, "model").from_spec(
         argument, base_url
     )
+    if upstream.scripted:
+        raise UsageError(f"--judge {spec}: plays prepared solutions, judges nothing")
     try:
         if check:
             await upstream.check()

@@ -11,6 +11,7 @@ import shlex
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -103,14 +104,14 @@ async def _run(
             say(screen, store.recovered)
         manifest = claim(store, suite, options, tasks, setup)
         wanted = {(task.id, attempt) for task in tasks for attempt in range(options.attempts)}
-        done = sum(
-            episode.outcome is not Outcome.INFRA_ERROR
+        done: Counter[Outcome] = Counter(
+            episode.outcome
             for key, episode in store.latest().items()
-            if key in wanted
+            if key in wanted and episode.outcome is not Outcome.INFRA_ERROR
         )
         _announce(suite, options, tasks, setup, folder, screen)
         if options.resume:
-            say(screen, f"{done} of {count(len(wanted), 'attempt')} done already")
+            say(screen, f"{done.total()} of {count(len(wanted), 'attempt')} done already")
         with display(screen, total=len(wanted), done=done, quiet=options.quiet) as observer:
             runner = Runner(
                 setup,

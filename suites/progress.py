@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -46,10 +48,10 @@ class Silent(Observer):
 class Lines(Silent):
     """One line per finished episode: for logs and pipes."""
 
-    def __init__(self, console: Console, total: int, done: int) -> None:
+    def __init__(self, console: Console, total: int, done: Mapping[Outcome, int]) -> None:
         self._console = console
         self._total = total
-        self._done = done
+        self._done = sum(done.values())
 
     def finished(self, episode: Episode) -> None:
         self._done += episode.outcome is not Outcome.INFRA_ERROR
@@ -63,10 +65,10 @@ class LiveDisplay(Silent):
 
     SHOWN = 8
 
-    def __init__(self, console: Console, total: int, done: int) -> None:
+    def __init__(self, console: Console, total: int, done: Mapping[Outcome, int]) -> None:
         self._console = console
         self._running: dict[str, float] = {}
-        self._counts: dict[Outcome, int] = {}
+        self._counts = Counter(done)
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -76,7 +78,7 @@ class LiveDisplay(Silent):
             Remaining(),
             console=console,
         )
-        self._job = self._bar.add_task("attempts", total=total, completed=done)
+        self._job = self._bar.add_task("attempts", total=total, completed=sum(done.values()))
         self._live = Live(
             console=console, get_renderable=self._render, refresh_per_second=4, transient=True
         )
@@ -98,7 +100,7 @@ class LiveDisplay(Silent):
 
     def finished(self, episode: Episode) -> None:
         self._running.pop(f"{episode.task_id}#{episode.attempt}", None)
-        self._counts[episode.outcome] = self._counts.get(episode.outcome, 0) + 1
+        self._counts[episode.outcome] += 1
         if episode.outcome is not Outcome.INFRA_ERROR:
             self._bar.advance(self._job)
         if episode.outcome is not Outcome.PASSED:
@@ -117,8 +119,8 @@ class LiveDisplay(Silent):
         return Group(self._bar, counts, *running)
 
 
-def display(console: Console, *, total: int, done: int, quiet: bool) -> Silent:
-    """The display that fits the console. `done` attempts are finished already (a resumed run)."""
+def display(console: Console, *, total: int, done: Mapping[Outcome, int], quiet: bool) -> Silent:
+    """The display that fits the console. `done` is how attempts ended already, in a resumed run."""
     if quiet:
         return Silent()
     return (LiveDisplay if console.is_terminal else Lines)(console, total, done)

@@ -45,6 +45,8 @@ async def open_setup(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(environment.close)
         upstream = policy or make_upstream(options.model, options.base_url)
+        if upstream.scripted and options.base_url and not options.judge:
+            raise UsageError(f"--base-url: --model {options.model} has no server; leave one out")
         if policy is None:
             stack.push_async_callback(upstream.close)
         address = options.judge_base_url or options.base_url

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -68,10 +69,19 @@ def check_task(data: TaskFile, folder: str, strict: bool) -> Iterator[str]:
 
 def check_solutions(solutions: SolutionsFile, data: TaskFile) -> Iterator[str]:
     """The problems of a task's solutions.yaml."""
+    played = {"reference": solutions.reference}
+    played |= {f"wrong[{n}]": wrong for n, wrong in enumerate(solutions.wrong)}
     tools = [tool.name for tool in data.tools]
-    yield from _steps("reference", solutions.reference.steps, tools)
-    for n, wrong in enumerate(solutions.wrong):
-        yield from _steps(f"wrong[{n}]", wrong.steps, tools)
+    places: dict[str, list[str]] = defaultdict(list)
+    for name, solution in played.items():
+        for n, step in enumerate(solution.steps):
+            if step.call not in tools:
+                places[step.call].append(f"{name}.steps[{n}].call")
+    for call, where in places.items():
+        more = f" (the same in {', '.join(where[1:])})" if len(where) > 1 else ""
+        yield f"{where[0]}: {_unknown('tool', call, tools)}{more}"
+    for name, solution in played.items():
+        yield from _steps(name, solution.steps)
 
 
 def _tools(data: TaskFile) -> Iterator[str]:
@@ -125,10 +135,8 @@ def _faults(data: TaskFile) -> Iterator[str]:
             yield f"faults[{n}].service: {_unknown('service', fault.service, services)}"
 
 
-def _steps(field: str, steps: list[StepEntry], tools: list[str]) -> Iterator[str]:
+def _steps(field: str, steps: list[StepEntry]) -> Iterator[str]:
     for n, step in enumerate(steps):
-        if step.call not in tools:
-            yield f"{field}.steps[{n}].call: {_unknown('tool', step.call, tools)}"
         for number in _references(step.arguments):
             if not 1 <= number <= n:
                 what = f"refers to step {number}; name an earlier one, counted from 1"

@@ -79,11 +79,12 @@ NO_RESOURCES = Resources()
 def load_tasks(
     folder: Path, resources: Resources = NO_RESOURCES, *, patched: bool = False
 ) -> list[ClawTask]:
-    """All tasks below a folder, by name; `patched` applies our corrections to claw-eval's.
+    """All tasks below a folder, by name, or the one that it is; `patched` corrects claw-eval's.
 
     Raises UsageError with one line for each thing that is wrong in any of them.
     """
-    folders = sorted(path.parent for path in folder.glob("*/task.yaml"))
+    one = [folder] if (folder / "task.yaml").is_file() else []
+    folders = one or sorted(path.parent for path in folder.glob("*/task.yaml"))
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     if not folders:

@@ -110,6 +110,8 @@ class Upstream(ABC):
     """What people read: `gpt-oss-20b`, or `reference policy (no LLM)`."""
     context_window: int = 131_072
     """Tokens; prompt and reply together."""
+    scripted: bool = False
+    """Plays what was prepared: has no server, and can judge nothing."""
 
     @classmethod
     @abstractmethod

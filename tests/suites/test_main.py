@@ -141,6 +141,8 @@ def test_the_model_that_always_errs_fails_every_attempt(
         (["--resume"], "--resume needs the run's folder"),
         (["--frobnicate"], "--frobnicate"),
         (["--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1"], "127.0.0.1:9"),
+        (["--base-url", "http://127.0.0.1:9/v1"], "--model reference has no server"),
+        (["--judge", "noisy-reference:p=1"], "plays prepared solutions, judges nothing"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -37,6 +37,7 @@ class Reference(Upstream):
 
     model = "reference"
     label = "reference policy (no LLM)"
+    scripted = True
 
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:

@@ -150,6 +150,12 @@ def test_one_error_lists_the_problems_of_all_tasks(write_task):
     ]
 
 
+def test_the_folder_of_one_task_is_that_task(write_task):
+    folder = write_task("a")
+    write_task("b")
+    assert [task.id for task in load_tasks(folder)] == ["a"]
+
+
 def test_a_folder_without_tasks(tmp_path: Path):
     with pytest.raises(UsageError, match=r"no \*/task.yaml; name the folder that holds"):
         load_tasks(tmp_path)
