@@ -19,6 +19,8 @@ class Limits:
     """What one command, with all that it starts, may use. Zero means no limit."""
 
     memory_mb: int = 4096
+    cpus: float = 0.0
+    """Cores. Docker gives that share; other sandboxes keep the command on so many cores, rounded up."""
     processes: int = 1024
     file_mb: int = 1024
     """Largest single file."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from math import ceil
 from pathlib import Path, PurePosixPath
 
 from rollout import held
@@ -186,6 +187,7 @@ def order_for(
         "socket": socket,
         "port": port,
         "memory": limits.memory_mb * MEBIBYTE,
+        "cpus": 0 if container else ceil(limits.cpus),
         "tasks": limits.processes,
         "rlimits": rlimits,
         "seccomp": seccomp.hex(),

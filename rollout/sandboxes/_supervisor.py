@@ -190,6 +190,10 @@ def execute(order: dict[str, Any]) -> NoReturn:
         signal.signal(ignored, signal.SIG_DFL)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.chdir(order["cwd"])
+    if order["cpus"]:
+        cores = sorted(os.sched_getaffinity(0))
+        first = os.getpid()  # others begin at other cores
+        os.sched_setaffinity(0, {cores[(first + n) % len(cores)] for n in range(order["cpus"])})
     for name, wanted in order["rlimits"].items():
         kind = getattr(resource, "RLIMIT_" + name)
         hard = resource.getrlimit(kind)[1]

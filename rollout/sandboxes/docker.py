@@ -137,6 +137,8 @@ def _command(spec: SandboxSpec, folder: Folder) -> list[str]:
 def _limits(limits: Limits) -> Iterable[str]:
     if limits.memory_mb:
         yield from ("--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m")
+    if limits.cpus:
+        yield from ("--cpus", str(limits.cpus))
     if limits.processes:
         yield from ("--pids-limit", str(limits.processes))
 

@@ -172,6 +172,19 @@ async def test_memory_is_bounded(provider, gateway):
         assert (await sandbox.exec(["true"], env=ENV)).limit == ""
 
 
+async def test_a_command_stays_on_its_cores(provider, gateway):
+    code = """
+import os
+from pathlib import Path
+share = Path("/sys/fs/cgroup/cpu.max")
+print(len(os.sched_getaffinity(0)), share.read_text() if share.exists() else "")
+"""
+    async with provider.open(gateway.spec(cpus=1)) as sandbox:
+        result = await sandbox.exec(["/usr/bin/python3", "-c", code], env=ENV)
+    cores, *share = result.stdout.decode().split()
+    assert cores == "1" or share == ["100000", "100000"]
+
+
 async def test_processes_are_bounded(provider, gateway):
     bomb = """
 import os, signal
