@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -25,7 +25,7 @@ from rollout.errors import RolloutError, UsageError, usable
 from rollout.types import JsonObject
 from suites.options import Parser, positive
 from train.credit import CreditRules, Estimator
-from train.mix import Entrant, parse_mix, with_guests
+from train.mix import Entrant, mix_text, parse_mix, with_guests
 from train.runs import Source
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["arenas", "main", "train_locally"]
 
 SETTINGS = "settings.json"
+STEPS = 100
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
 
@@ -58,12 +59,14 @@ def _verl(options: argparse.Namespace) -> int:
     from train import verl_launch
 
     recipe = options.recipe or verl_launch.DEFAULT
-    told = verl_launch.overrides(
-        suite=options.suite,
-        harness=options.harness,
-        model=options.model,
-        more=options.overrides,
-    )
+    given = dict(vars(options))
+    if options.harness:
+        mix = parse_mix(options.harness, options.tools)
+        given["harness"] = mix_text(mix)
+        if options.eval_harness:
+            guests = parse_mix(options.eval_harness, options.tools)
+            given["eval_harness"] = mix_text(with_guests(mix, guests))
+    told = verl_launch.overrides(given, options.overrides)
     if not options.check:
         verl_launch.launch(recipe, told)
     wrong = verl_launch.check(recipe, told)
@@ -83,28 +86,23 @@ def _locally(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name} is missing: the local trainer needs it")
     if options.overrides:
         raise UsageError(f"{options.overrides[0]}: fields of verl's config need --trainer verl")
-    rules = GrpoRules(
-        batch=options.batch,
-        group=options.group,
-        learning_rate=options.learning_rate,
-        warmup=options.warmup,
-        epochs=options.epochs,
-        mini_batches=options.mini_batches,
-        clip_low=options.clip_low,
-        clip_high=options.clip_high,
-        kl=options.kl,
-        aggregation=options.aggregation,
-        temperature=options.temperature,
-        seed=options.seed,
-        credit=CreditRules(estimator=options.estimator),
-    )
+    for name in ("eval_every", "eval_harness"):
+        if getattr(options, name) and not options.eval:
+            raise UsageError(f"--{name.replace('_', '-')}: needs --eval SPEC, the held-out tasks")
+    if options.recipe:
+        raise UsageError(f"--recipe {options.recipe}: needs --trainer verl")
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
+    rules = GrpoRules(credit=credit, **_of(given, GrpoRules.__struct_fields__))
     entrants = parse_mix(options.harness or "react", options.tools)
     if options.eval_harness:
         entrants = with_guests(entrants, parse_mix(options.eval_harness, options.tools))
     if options.check:
         asyncio.run(_check(options, entrants))
         return
-    with progress(options.steps, quiet=options.quiet) as watcher:
+    steps = given.get("steps", STEPS)
+    how = _of(given, ("eval_every", "concurrency", "max_tokens", "sandbox", "resume"))
+    with progress(steps, quiet=options.quiet) as watcher:
         asyncio.run(
             train_locally(
                 options.model,
@@ -112,16 +110,16 @@ def _locally(options: argparse.Namespace) -> None:
                 rules,
                 entrants,
                 suite=options.suite,
-                evaluation=options.eval,
-                steps=options.steps,
-                eval_every=options.eval_every,
-                concurrency=options.concurrency,
-                max_tokens=options.max_tokens,
-                sandbox=options.sandbox,
-                resume=options.resume,
+                evaluation=options.eval or "",
+                steps=steps,
                 watcher=watcher,
+                **how,
             )
         )
+
+
+def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: given[name] for name in names if name in given}
 
 
 async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> None:
@@ -129,7 +127,8 @@ async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> No
     from train.policy import PolicyUpstream
 
     policy = PolicyUpstream.from_spec(options.model, "")
-    opened = arenas(entrants, options.suite, options.eval, policy, ["--sandbox", options.sandbox])
+    shared = ["--sandbox", options.sandbox] if options.sandbox else []
+    opened = arenas(entrants, options.suite, options.eval or "", policy, shared)
     async with opened as found:
         for arena in found:
             print(f"{arena.entrant.name}: {len(arena.tasks)} tasks, {len(arena.held_out)} held out")
@@ -248,13 +247,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m train.grpo",
         description="Train a policy with GRPO on any suite and harness.",
     )
-    parser.add_argument(
-        "--suite", default="", metavar="SPEC", help='NAME, or "NAME --option ..." of its own'
-    )
-    parser.add_argument("--model", default="", metavar="PATH", help="the initial checkpoint")
+    parser.add_argument("--suite", metavar="SPEC", help='NAME, or "NAME --option ..." of its own')
+    parser.add_argument("--model", metavar="PATH", help="the initial checkpoint")
     parser.add_argument(
         "--harness",
-        default="",
         metavar="MIX",
         help="NAME[/TOOLS][:WEIGHT], several with commas (default: react)",
     )
@@ -269,43 +265,41 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="DIR", help="where training is kept (runs/grpo)"
     )
     parser.add_argument("--resume", action="store_true", help="go on with the training in --out")
-    parser.add_argument("--eval", default="", metavar="SPEC", help="suite of held-out tasks")
+    parser.add_argument("--eval", metavar="SPEC", help="suite of held-out tasks")
+    parser.add_argument("--eval-harness", metavar="NAMES", help="more harnesses to evaluate in")
     parser.add_argument(
-        "--eval-harness", default="", metavar="NAMES", help="more harnesses to evaluate in"
+        "--eval-every",
+        type=positive(int),
+        metavar="N",
+        help="steps (default: before training and after it)",
     )
-    parser.add_argument("--eval-every", type=int, default=0, metavar="N", help="steps (0: never)")
     parser.add_argument("--quiet", action="store_true", help="no progress display")
-    _how(parser.add_argument_group("local trainer"))
+    _how(parser.add_argument_group("how it is trained (in brackets: the local trainer's defaults)"))
     return parser
 
 
 def _how(group: argparse._ArgumentGroup) -> None:
+    """Without defaults: those are where the trainer is, and verl's are in its recipe."""
     count, number = positive(int), positive(float)
-    group.add_argument("--steps", type=count, default=100, metavar="N", help="updates (100)")
-    group.add_argument("--batch", type=count, default=8, metavar="N", help="tasks a step (8)")
-    group.add_argument("--group", type=count, default=8, metavar="N", help="attempts a task (8)")
-    group.add_argument("--learning-rate", type=number, default=1e-6, metavar="X", help="(1e-6)")
-    group.add_argument("--warmup", type=int, default=0, metavar="N", help="steps (0)")
-    group.add_argument("--epochs", type=count, default=1, metavar="N", help="passes a step (1)")
+    group.add_argument("--steps", type=count, metavar="N", help=f"updates ({STEPS})")
+    group.add_argument("--batch", type=count, metavar="N", help="tasks a step (8)")
+    group.add_argument("--group", type=count, metavar="N", help="attempts a task (8)")
+    group.add_argument("--learning-rate", type=number, metavar="X", help="(1e-6)")
+    group.add_argument("--warmup", type=int, metavar="N", help="steps (0)")
+    group.add_argument("--epochs", type=count, metavar="N", help="passes a step (1)")
+    group.add_argument("--mini-batches", type=count, metavar="N", help="updates a pass (1)")
+    group.add_argument("--clip-low", type=number, metavar="X", help="(0.2)")
+    group.add_argument("--clip-high", type=number, metavar="X", help="(0.28)")
+    group.add_argument("--kl", type=float, metavar="X", help="weight of KL (0)")
     group.add_argument(
-        "--mini-batches", type=count, default=1, metavar="N", help="updates a pass (1)"
+        "--aggregation", choices=_aggregations(), help="of token losses (episode-mean)"
     )
-    group.add_argument("--clip-low", type=number, default=0.2, metavar="X", help="(0.2)")
-    group.add_argument("--clip-high", type=number, default=0.28, metavar="X", help="(0.28)")
-    group.add_argument("--kl", type=float, default=0.0, metavar="X", help="weight of KL (0)")
-    group.add_argument(
-        "--aggregation", choices=_aggregations(), default="episode-mean", help="of token losses"
-    )
-    group.add_argument("--estimator", choices=get_args(Estimator), default="grpo")
-    group.add_argument("--temperature", type=number, default=1.0, metavar="T", help="(1)")
-    group.add_argument(
-        "--max-tokens", type=count, default=1024, metavar="N", help="of one reply (1024)"
-    )
-    group.add_argument(
-        "--concurrency", type=count, default=32, metavar="N", help="episodes at once (32)"
-    )
-    group.add_argument("--sandbox", default="auto", metavar="KIND")
-    group.add_argument("--seed", type=int, default=0, metavar="N")
+    group.add_argument("--estimator", choices=get_args(Estimator), help="of advantages (grpo)")
+    group.add_argument("--temperature", type=number, metavar="T", help="(1)")
+    group.add_argument("--max-tokens", type=count, metavar="N", help="of one reply (1024)")
+    group.add_argument("--concurrency", type=count, metavar="N", help="episodes at once (32)")
+    group.add_argument("--sandbox", metavar="KIND", help="(auto)")
+    group.add_argument("--seed", type=int, metavar="N", help="(0)")
 
 
 def _aggregations() -> Sequence[str]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from train.order import taken
 from train.rows import RlRow, rl_rows
 from train.runs import Attempts, attempts
 from train.samples import Report, Rules, build_samples
+from train.tally import Tally
 
 __all__ = ["Arena", "GrpoRules", "Trainer", "Watcher"]
 
@@ -123,10 +124,15 @@ class Trainer:
     async def train(
         self, arenas: Sequence[Arena], steps: int, *, eval_every: int = 0, k: int = 3
     ) -> None:
-        """Train until `steps` updates are done; evaluate before, every so often, and at the end."""
+        """Train until `steps` updates are done.
+
+        Held-out tasks are evaluated before, at the end, and every `eval_every` steps where it is not 0.
+        """
+        held_out = any(arena.held_out for arena in arenas)
         while True:
             last = self.step >= steps
-            if eval_every and (last or self.step % eval_every == 0):
+            due = self.step == 0 or last or (eval_every and self.step % eval_every == 0)
+            if held_out and due:
                 await self.evaluate(arenas, k)
             if last:
                 return
@@ -307,28 +313,13 @@ def _mini_batches(rows: Sequence[RlRow], count: int, dice: random.Random) -> lis
 
 
 def _told(played: Sequence[Played]) -> JsonObject:
-    """Rewards, lengths and losses of episodes: of all, and by harness where there are several."""
-    values = _of([one.episode for one in played])
+    """What the episodes came to: all, and by harness where there are several."""
+    tally = Tally()
+    tally.add(one.episode for one in played)
     names = {one.entrant.name for one in played}
     for name in sorted(names) if len(names) > 1 else ():
-        part = _of([one.episode for one in played if one.entrant.name == name])
-        values |= {f"{what}/{name}": value for what, value in part.items()}
-    return values
-
-
-def _of(episodes: Sequence[Episode]) -> JsonObject:
-    scores = [e.grade.score for e in episodes if e.outcome.graded and e.grade is not None]
-    dropped = Counter(e.cause or str(e.outcome) for e in episodes if not e.outcome.graded)
-    average: Mapping[str, Sequence[float]] = {
-        "reward": scores,
-        "passed": [float(e.outcome == "passed") for e in episodes if e.outcome.graded],
-        "episode/calls": [e.calls for e in episodes],
-        "episode/tool_calls": [e.tool_calls for e in episodes],
-        "episode/tokens": [e.usage.completion for e in episodes],
-        "episode/seconds": [e.timing.total for e in episodes],
-    }
-    values = {name: mean(numbers) for name, numbers in average.items() if numbers}
-    return values | {f"dropped/{cause}": n for cause, n in sorted(dropped.items())}
+        tally.add((one.episode for one in played if one.entrant.name == name), name)
+    return tally.values()
 
 
 def _held_out(entrant: Entrant, episodes: Sequence[Episode], k: int) -> JsonObject:

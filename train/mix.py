@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from rollout.errors import UsageError
 
-__all__ = ["Entrant", "parse_mix", "spread", "with_guests"]
+__all__ = ["Entrant", "mix_text", "parse_mix", "spread", "with_guests"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ def parse_mix(text: str, tools: str = "") -> tuple[Entrant, ...]:
     if len(set(names)) < len(names):
         raise UsageError(f"--harness {text}: names a harness twice; give it one weight")
     return entrants
+
+
+def mix_text(entrants: Sequence[Entrant]) -> str:
+    """As `parse_mix` reads it. Weights of guests are not kept: nobody draws them."""
+    weights = [one.weight or 1.0 for one in entrants]
+    return ",".join(
+        one.name if weight == 1 else f"{one.name}:{weight:g}"
+        for one, weight in zip(entrants, weights, strict=True)
+    )
 
 
 def _entrant(text: str, tools: str) -> Entrant:

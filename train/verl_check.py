@@ -28,6 +28,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from rollout.errors import RolloutError, UsageError
 from rollout.text import one_line
 from suites.setup import make_harness
+from train.mix import parse_mix
 from train.verl_modes import AGGREGATIONS, MANAGER, MODES
 from train.verl_settings import Settings
 
@@ -151,9 +152,10 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
     """What must hold for our own parts to work."""
     try:
         settings = Settings.read(told["anyharness"])
-        make_harness(settings.harness)
-        settings.source()
-        settings.source(settings.val_suite)
+        for name, mix in (("harness", settings.harness), ("val_harness", settings.val_harness)):
+            _mix(name, mix or settings.harness)
+        for suite in (settings.suite, settings.val_suite):
+            settings.source(suite)
     except RolloutError as error:
         yield one_line(str(error))
         return
@@ -184,6 +186,16 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
         )
     if rollout.n < 2:
         yield f"actor_rollout_ref.rollout.n: a group needs 2 episodes or more, not {rollout.n}"
+
+
+def _mix(field: str, text: str) -> None:
+    """Raise UsageError for a harness or a tool surface that does not exist."""
+    for entrant in parse_mix(text):
+        surfaces = make_harness(entrant.harness).surfaces
+        if entrant.tools and entrant.tools not in surfaces:
+            raise UsageError(
+                f"anyharness.{field}: {entrant.name}: {entrant.harness} takes {', '.join(surfaces)}"
+            )
 
 
 def _verls(config: DictConfig) -> Iterator[str]:

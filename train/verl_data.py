@@ -2,10 +2,15 @@
 
 data.custom_cls.path=pkg://train.verl_data  data.custom_cls.name=SuiteTasks
 data.train_files="claweval --tasks tag:scheduling"
+
+A suite's line may say `--harness MIX`: then each task has a row for every harness of the mix, told apart
+by `data_source`. Without it, a worker draws the harness from `anyharness.harness` each time that a row
+is attempted.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +19,8 @@ from torch.utils.data import Dataset
 
 from rollout.errors import UsageError
 from rollout.types import Task
-from suites.options import select
+from suites.options import Parser, select
+from train.mix import parse_mix
 from train.runs import Source
 
 __all__ = ["SuiteTasks"]
@@ -33,8 +39,8 @@ class SuiteTasks(Dataset[dict[str, Any]]):  # type: ignore[misc]
     ) -> None:
         """`data_files` are suites, as on their command line. Raises UsageError for an unknown one."""
         specs = [data_files] if isinstance(data_files, str) else list(data_files)
-        tasks = [(spec, suite, task) for spec in specs for suite, task in _tasks(spec)]
-        self._rows = [_row(*one, index) for index, one in enumerate(tasks)]
+        found = [one for spec in specs for one in _tasks(spec)]
+        self._rows = [_row(*one, index) for index, one in enumerate(found)]
         if max_samples > 0:
             self._rows = self._rows[:max_samples]
         if not self._rows:
@@ -47,20 +53,30 @@ class SuiteTasks(Dataset[dict[str, Any]]):  # type: ignore[misc]
         return dict(self._rows[index])
 
 
-def _tasks(spec: str) -> Iterator[tuple[str, Task]]:
-    source = Source.parse(spec)
-    for task in select(source.suite.tasks(source.options.data), source.options.tasks):
-        if not task.skip:
-            yield source.suite.name, task
+def _tasks(spec: str) -> Iterator[tuple[str, str, str, Task]]:
+    """Suite's line, harness (empty: any), name of the source, task."""
+    parser = Parser(add_help=False)
+    parser.add_argument("--harness", default="")
+    told, words = parser.parse_known_args(shlex.split(spec))
+    line = shlex.join(words)
+    source = Source.parse(line)
+    tasks = select(source.suite.tasks(source.options.data), source.options.tasks)
+    harnesses = [one.name for one in parse_mix(told.harness)] if told.harness else [""]
+    for harness in harnesses:
+        name = "/".join(filter(None, (source.suite.name, harness)))
+        for task in tasks:
+            if not task.skip:
+                yield line, harness, name, task
 
 
-def _row(spec: str, suite: str, task: Task, index: int) -> dict[str, Any]:
+def _row(line: str, harness: str, source: str, task: Task, index: int) -> dict[str, Any]:
     return {
-        "suite": spec,
+        "suite": line,
+        "harness": harness,
         "task": task.id,
         "index": index,
         "agent_name": "anyharness",
-        "data_source": suite,
+        "data_source": source,
         "raw_prompt": [{"role": "user", "content": task.prompt}],
         "reward_model": {"style": "environment", "ground_truth": ""},
         "extra_info": {"index": index, "category": task.category},

@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rollout.errors import UsageError
 
@@ -25,16 +25,68 @@ RECIPES = Path(__file__).parent / "recipes"
 NEEDED = "verl", "ray", "transfer_queue", "vllm"
 
 
-def overrides(
-    *, suite: str = "", harness: str = "", model: str = "", more: Sequence[str] = ()
-) -> list[str]:
-    """Command-line options as overrides of verl's config; `more` are such already, and win."""
-    told = {
-        "anyharness.suite": suite,
-        "anyharness.harness": harness,
-        "actor_rollout_ref.model.path": model,
-    }
-    return [f"{name}={_quoted(value)}" for name, value in told.items() if value] + list(more)
+ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "suite": ("anyharness.suite",),
+    "harness": ("anyharness.harness",),
+    "eval": ("anyharness.val_suite",),
+    "eval_harness": ("anyharness.val_harness",),
+    "eval_every": ("trainer.test_freq",),
+    "model": ("actor_rollout_ref.model.path",),
+    "steps": ("trainer.total_training_steps",),
+    "batch": ("data.train_batch_size", f"{ACTOR}.ppo_mini_batch_size"),
+    "group": (f"{ROLLOUT}.n",),
+    "learning_rate": (f"{ACTOR}.optim.lr",),
+    "warmup": (f"{ACTOR}.optim.lr_warmup_steps",),
+    "epochs": (f"{ACTOR}.ppo_epochs",),
+    "clip_low": (f"{ACTOR}.clip_ratio_low",),
+    "clip_high": (f"{ACTOR}.clip_ratio_high",),
+    "estimator": ("anyharness.estimator",),
+    "temperature": (f"{ROLLOUT}.temperature",),
+    "max_tokens": ("anyharness.max_tokens",),
+    "seed": ("data.seed",),
+}
+"""Options of `python -m train.grpo` -> what they are in verl's config."""
+
+ELSEWHERE: Mapping[str, str] = {
+    "concurrency": "anyharness.concurrency=N (in each of verl's rollout workers)",
+    "sandbox": "anyharness.options='--sandbox KIND'",
+    "mini_batches": f"anyharness.one_update=false {ACTOR}.ppo_mini_batch_size=TASKS",
+}
+"""Options that mean something else to the local trainer, and what to write instead."""
+
+
+def overrides(options: Mapping[str, Any], more: Sequence[str] = ()) -> list[str]:
+    """The options that were given as overrides of verl's config; `more` are such already, and win.
+
+    Raises UsageError for an option that verl has no equal of.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in given.keys() & ELSEWHERE.keys():
+        option = name.replace("_", "-")
+        raise UsageError(f"--{option}: with --trainer verl, write {ELSEWHERE[name]}")
+    told = {field: given[name] for name in FIELDS if name in given for field in FIELDS[name]}
+    told |= _kl(given.get("kl")) | _aggregation(given.get("aggregation"))
+    if (out := given.get("out")) is not None:
+        # Workers are in other folders.
+        told["trainer.default_local_dir"] = str(out.resolve() / "checkpoints")
+        told["anyharness.out"] = str(out.resolve() / "rollouts")
+    return [f"{name}={_written(value)}" for name, value in told.items()] + list(more)
+
+
+def _kl(weight: float | None) -> dict[str, Any]:
+    """The divergence from the initial model, as the local trainer has it (k3)."""
+    if weight is None:
+        return {}
+    told = {f"{ACTOR}.use_kl_loss": weight > 0, f"{ACTOR}.kl_loss_coef": weight}
+    return told | {f"{ACTOR}.kl_loss_type": "low_var_kl"}
+
+
+def _aggregation(mode: str | None) -> dict[str, Any]:
+    if mode in (None, "episode-mean"):
+        return {} if mode is None else {"anyharness.episode_weights": True}
+    return {"anyharness.episode_weights": False, f"{ACTOR}.loss_agg_mode": mode}
 
 
 def check(recipe: str, overrides: Sequence[str]) -> list[str]:
@@ -94,7 +146,10 @@ def _need(package: str) -> None:
         )
 
 
-def _quoted(value: str) -> str:
-    """A value in hydra's grammar: in quotes, for suites have options."""
+def _written(value: Any) -> str:
+    """A value in hydra's grammar: text in quotes, for suites have options."""
+    if isinstance(value, bool | int | float):
+        return str(value).lower()
+    value = str(value)
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -32,7 +32,8 @@ class AnyHarnessLoop(AgentLoopBase):  # type: ignore[misc]
         """The episode's rows. `row` is the dataset's; sampling is as the config says."""
         stages = self._stages()
         step = int(row.get("global_steps", 0))
-        stage = await stages.open(row["suite"], Sampling.read(sampling_params))
+        entrant = stages.settings.entrant(row, step)
+        stage = await stages.open(row["suite"], entrant, Sampling.read(sampling_params))
         task, attempt = stage.tasks[row["task"]], int(row["session_id"])
         seed = attempt_seed(step, task.id, attempt)
         episode, trace = await run_episode(stage.setup, task, attempt, seed=seed)

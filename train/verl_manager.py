@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Self
 
 import ray
 from omegaconf import DictConfig
 from tensordict import TensorDict
+
+from train.tally import Tally
 
 __all__ = ["AnyHarnessManager"]
 
@@ -61,9 +62,12 @@ class AnyHarnessManager:
         """Wait until nothing is under way."""
         self._all("drain")
 
-    def counts(self) -> dict[str, int]:
-        """Episodes and groups since the last time, by what became of them."""
-        return dict(sum(map(Counter, self._all("counts")), Counter()))
+    def tally(self) -> Tally:
+        """What became of episodes and groups since the last time."""
+        told = Tally()
+        for one in self._all("tally"):
+            told.merge(one)
+        return told
 
     def close(self) -> None:
         """End the workers and all that they started."""

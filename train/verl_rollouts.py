@@ -12,7 +12,6 @@ import asyncio
 import logging
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -33,9 +32,11 @@ from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task
 from train.credit import Credit, assign
 from train.gate import Gate
+from train.mix import Entrant
 from train.policy import PolicyUpstream
 from train.runs import open_store
 from train.samples import Sample, build_samples
+from train.tally import Tally
 from train.verl_engine import VerlEngine, VisionTokenizer
 from train.verl_rows import TqRow, outputs, tq_row
 from train.verl_settings import Settings
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Stage:
-    """A suite under the harness, with verl's policy, ready to run."""
+    """A suite under a harness, with verl's policy, ready to run."""
 
     setup: Setup
     tasks: dict[str, Task]
@@ -78,7 +79,7 @@ class Stages:
         self._ends = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
         self._tokenizer = tokenizer if processor is None else VisionTokenizer(processor)
         self._template = OmegaConf.to_container(config.data.apply_chat_template_kwargs)
-        self._stages: dict[tuple[str, Sampling], asyncio.Task[Stage]] = {}
+        self._stages: dict[tuple[str, Entrant, Sampling], asyncio.Task[Stage]] = {}
         self._opened = AsyncExitStack()
 
     @property
@@ -87,27 +88,30 @@ class Stages:
         lengths = self.rollout.prompt_length + self.rollout.response_length
         return int(self.rollout.max_model_len or lengths)
 
-    async def open(self, suite: str, sampling: Sampling) -> Stage:
-        """The stage of a suite. Raises UsageError for one that can't work."""
-        key = suite, sampling
+    async def open(self, suite: str, entrant: Entrant, sampling: Sampling) -> Stage:
+        """The stage of a suite in a harness. Raises UsageError for one that can't work."""
+        key = suite, entrant, sampling
         known = self._stages.get(key)
         # What failed may work the next time: a judge's server that was away, for instance.
         if known is None or (known.done() and (known.cancelled() or known.exception())):
-            known = self._stages[key] = asyncio.create_task(self._open(suite, sampling))
+            known = self._stages[key] = asyncio.create_task(self._open(*key))
         return await asyncio.shield(known)
 
     async def close(self) -> None:
         """Close what was opened."""
         await self._opened.aclose()
 
-    async def _open(self, suite: str, sampling: Sampling) -> Stage:
+    async def _open(self, suite: str, entrant: Entrant, sampling: Sampling) -> Stage:
         engine = VerlEngine(self._client, self.gate, ends=self._ends, top_k=sampling.top_k)
         policy = PolicyUpstream(
             engine, self._tokenizer, context_window=self.window, template=self._template
         )
-        source = self.settings.source(suite, temperature=sampling.temperature, top_p=sampling.top_p)
+        source = self.settings.source(
+            suite, entrant, temperature=sampling.temperature, top_p=sampling.top_p
+        )
         setup = await self._opened.enter_async_context(source.open(policy))
-        limits = replace(setup.limits, memory_mb=self.settings.memory_mb)
+        settings = self.settings
+        limits = replace(setup.limits, memory_mb=settings.memory_mb, cpus=settings.cpus)
         setup = replace(setup, limits=limits, paused=self.gate.seconds)
         return Stage(setup, {task.id: task for task in source.tasks(setup)})
 
@@ -129,7 +133,7 @@ class Rollouts:
         self._settings = self._stages.settings
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._running: set[asyncio.Task[None]] = set()
-        self._counts: Counter[str] = Counter()
+        self._tally = Tally()
         self._lost = 0
         self._fatal = ""
         transfer_queue.init()
@@ -162,9 +166,9 @@ class Rollouts:
         while self._running:
             await asyncio.wait(self._running)
 
-    async def counts(self) -> dict[str, int]:
-        """Episodes and groups since the last time, by what became of them."""
-        told, self._counts = dict(self._counts), Counter()
+    async def tally(self) -> Tally:
+        """What became of episodes and groups since the last time."""
+        told, self._tally = self._tally, Tally()
         return told
 
     async def close(self) -> None:
@@ -186,7 +190,7 @@ class Rollouts:
                 await _write(rows, partition)
         except Exception as error:
             logger.exception("group %s", uid)
-            self._counts["groups_failed"] += 1
+            self._tally.counts["groups/failed"] += 1
             self._fatal = self._fatal or (str(error) if isinstance(error, UsageError) else "")
             rows, graded = [], False
         self._watch(graded)
@@ -196,7 +200,7 @@ class Rollouts:
         self._lost = 0 if graded else self._lost + 1
         if self._lost >= self._settings.give_up_after:
             self._fatal = self._fatal or (
-                f"{self._lost} groups in a row without a single grade: {dict(self._counts)}"
+                f"{self._lost} groups in a row without a single grade: {dict(self._tally.counts)}"
             )
 
     async def _rows(self, prompt: dict[str, Any], validate: bool) -> tuple[list[TqRow], bool]:
@@ -204,13 +208,16 @@ class Rollouts:
         told = self._stages.rollout
         drawn = told.val_kwargs if validate else told
         n = prompt.pop("__rollout_n__", drawn.n)
-        stage = await self._stages.open(prompt["suite"], Sampling.read(drawn))
+        entrant = self._settings.entrant(prompt, int(prompt["global_steps"]))
+        stage = await self._stages.open(prompt["suite"], entrant, Sampling.read(drawn))
         if prompt["task"] not in stage.tasks:
             raise RolloutError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
         folder = Path(self._settings.out or tempfile.mkdtemp()) / prompt["uid"]
         try:
             with open_store(folder) as store:
                 group = await self._group(stage, stage.tasks[prompt["task"]], int(n), store, prompt)
+                if not validate:
+                    self._count(group.episodes, entrant)
                 rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
                 return rows, any(episode.outcome.graded for episode in group.episodes)
         finally:
@@ -233,6 +240,12 @@ class Rollouts:
         async for group in runner.groups([task], n):
             return group
         raise RunnerStopped(f"no group of task {task.id!r}")
+
+    def _count(self, episodes: Sequence[Episode], entrant: Entrant) -> None:
+        """A training group's episodes: among all, and by harness where there are several."""
+        self._tally.add(episodes)
+        if len(self._settings.entrants) > 1:
+            self._tally.add(episodes, entrant.name)
 
     def _built(
         self, group: Group, store: EpisodeStore, prompt: dict[str, Any], validate: bool
@@ -277,18 +290,13 @@ class Rollouts:
     def _credits(
         self, episodes: Sequence[Episode], samples: dict[str, list[Sample]], validate: bool
     ) -> dict[str, Credit]:
-        self._counts["episodes"] += len(episodes)
-        for episode in episodes:
-            if not episode.outcome.graded:
-                cause = episode.cause or str(episode.outcome)
-                self._counts[f"unclean_{cause}"] += 1
         there = [episode for episode in episodes if episode.id in samples]
         if validate:
             return {one.id: _score(one) for one in there if one.outcome.graded}
         credits, report = assign(there, self._settings.credit)
-        self._counts["groups_too_small"] += report.too_small
-        self._counts["groups_zero_variance"] += report.zero_variance
-        self._counts["trained"] += report.trained
+        self._tally.counts["groups/too_small"] += report.too_small
+        self._tally.counts["groups/zero_variance"] += report.zero_variance
+        self._tally.counts["trained"] += report.trained
         return credits
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from rollout.errors import UsageError
 from rollout.types import Record
 from train.advantages import AdvantageRules
 from train.credit import CreditRules, Estimator
+from train.mix import Entrant, parse_mix, spread
 from train.runs import Source
 from train.samples import Calls, Rules
 
@@ -23,13 +25,17 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     suite: str
     """`NAME`, or with options of its own: `"NAME --option ..."`. The tasks that are trained on."""
     harness: str
-    """`NAME[:PRESET]`."""
+    """`NAME[:PRESET][/TOOLS][:WEIGHT]`, several with commas: drawn for each group by weight."""
     val_suite: str = ""
     """Validation tasks; empty: those of `suite`."""
+    val_harness: str = ""
+    """What validation runs them in, each of them in all; empty: in those of `harness`."""
     options: str = ""
     """Options that all suites share, as on their command line: `--sandbox docker --timeout 600`."""
     memory_mb: int = 4096
     """What a harness's command may use in its sandbox."""
+    cpus: float = 0.0
+    """Cores of a harness's command; 0 is no limit."""
     concurrency: int = 16
     """Episodes under way at once, in each of verl's rollout workers."""
     retries: int = 2
@@ -66,6 +72,8 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"gamma must be above 0 and at most 1, not {self.gamma}")
         if self.gigpo < 0:
             raise ValueError(f"gigpo must not be negative, but is {self.gigpo}")
+        if self.cpus < 0:
+            raise ValueError(f"cpus must not be negative, but is {self.cpus}")
         if self.gamma < 1 and not self.gigpo and self.estimator != "dr_grpo":
             raise ValueError(f"gamma below 1 needs estimator: dr_grpo, not {self.estimator}")
         for name in ("memory_mb", "concurrency", "give_up_after", "max_tokens"):
@@ -101,17 +109,41 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
             max_tokens=max_tokens,
         )
 
-    def source(self, suite: str = "", *, temperature: float = 1.0, top_p: float = 1.0) -> Source:
-        """The tasks of a suite, the training one unless told otherwise. Raises UsageError."""
+    @property
+    def entrants(self) -> tuple[Entrant, ...]:
+        """The harnesses that are trained in. Raises UsageError."""
+        return parse_mix(self.harness)
+
+    def entrant(self, row: Mapping[str, Any], step: int) -> Entrant:
+        """The harness of a dataset's row in one step: its own, or one drawn by weight.
+
+        All attempts of a group get the same.
+        """
+        if row["harness"]:
+            return parse_mix(row["harness"])[0]
+        return spread(self.entrants, 1, f"{step}/{row['index']}")[0]
+
+    def source(
+        self,
+        suite: str = "",
+        entrant: Entrant | None = None,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+    ) -> Source:
+        """A suite in a harness: the training one, in the first of the mix, unless told otherwise.
+
+        Raises UsageError.
+        """
         try:
             own = shlex.split(self.options)
         except ValueError as error:
             raise UsageError(f"anyharness.options: {error}: {self.options!r}") from error
         forced = {
-            "--harness": self.harness,
             "--max-tokens": self.max_tokens,
             "--temperature": temperature,
             "--top-p": top_p,
         }
         words = [str(word) for pair in forced.items() for word in pair]
-        return Source.parse(suite or self.suite, *own, *words)
+        entrant = entrant or self.entrants[0]
+        return Source.parse(suite or self.suite, *own, *entrant.arguments, *words)

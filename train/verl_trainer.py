@@ -99,8 +99,8 @@ class _Credited(PPOTrainer):  # type: ignore[misc]
         self, batch: KVBatchMeta, metrics: dict[str, Any], *a: Any, **k: Any
     ) -> None:
         super()._compute_metrics(batch, metrics, *a, **k)
-        if (counts := getattr(self.agent_loop_manager, "counts", None)) is not None:
-            metrics |= {f"{CREDIT}/{name}": value for name, value in counts().items()}
+        if (tally := getattr(self.agent_loop_manager, "tally", None)) is not None:
+            metrics |= {f"{CREDIT}/{name}": value for name, value in tally().values().items()}
 
 
 class _Held(_Credited):

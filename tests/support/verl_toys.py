@@ -80,10 +80,8 @@ def config(model: Path, *more: str) -> Any:
     return compose_recipe(
         "anyharness",
         overrides(
-            suite=SUITE,
-            harness="react",
-            model=str(model),
-            more=[
+            {"suite": SUITE, "harness": "react", "model": str(model)},
+            [
                 "anyharness.concurrency=8",
                 "anyharness.max_tokens=256",
                 "data.train_batch_size=2",

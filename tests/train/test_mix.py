@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from rollout.errors import UsageError
-from train.mix import Entrant, parse_mix, spread, with_guests
+from train.mix import Entrant, mix_text, parse_mix, spread, with_guests
 
 
 def test_names_surfaces_presets_and_weights() -> None:
@@ -16,6 +16,11 @@ def test_names_surfaces_presets_and_weights() -> None:
         Entrant("react", "native"),
         Entrant("react", "mcp"),
     )
+
+
+@pytest.mark.parametrize("text", ["react", "react:0.7,codex:plain/mcp:0.3,kimi_code:fast"])
+def test_what_is_written_is_read_again(text: str) -> None:
+    assert mix_text(parse_mix(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "react:0", "react:-1", "react,react", "react:inf", ":1"])

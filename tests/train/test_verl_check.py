@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.quiet import verl_imports
@@ -18,7 +19,7 @@ with verl_imports():
     from train.verl_modes import MANAGER
 
 GIVEN = verl_launch.overrides(
-    suite="claweval --tasks 4", harness="react", model="some/model", more=["data.seed=1"]
+    {"suite": "claweval --tasks 4", "harness": "react", "model": "some/model"}, ["data.seed=1"]
 )
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 MODE = "trainer.v1.trainer_mode"
@@ -61,6 +62,7 @@ def test_a_recipe_passes(recipe: str) -> None:
         ("anyharness.unclean=maybe", "anyharness.unclean"),
         ("+anyharness.uncleen=drop", "uncleen"),
         ("anyharness.harness=reakt", "unknown harness 'reakt'"),
+        ("anyharness.val_harness='react,codex/native'", "anyharness.val_harness: codex/native"),
         ("anyharness.suite=klaweval", "unknown suite 'klaweval'"),
         ("anyharness.options='--timeout soon'", "--timeout"),
         (f"{ACTOR}.optim=3", f"{ACTOR}.optim: is a section"),
@@ -70,6 +72,41 @@ def test_a_wrong_field_is_named(override: str, words: str) -> None:
     found = verl_launch.check("claw", [*GIVEN, override])
     assert any(words in problem for problem in found), found
     assert all("\n" not in problem for problem in found)
+
+
+def test_every_option_of_the_command_line_is_a_field_of_verls(tmp_path: Path) -> None:
+    given = {
+        "suite": "claweval --tasks 4",
+        "harness": "react:0.7,react/mcp:0.3",
+        "eval": "claweval --tasks 2",
+        "eval_harness": "react,codex",
+        "eval_every": 5,
+        "model": "some/model",
+        "out": tmp_path,
+        "steps": 50,
+        "batch": 4,
+        "group": 6,
+        "learning_rate": 2e-6,
+        "warmup": 3,
+        "epochs": 2,
+        "clip_low": 0.1,
+        "clip_high": 0.3,
+        "kl": 0.01,
+        "aggregation": "seq-mean-token-sum",
+        "estimator": "rloo",
+        "temperature": 0.9,
+        "max_tokens": 512,
+        "seed": 7,
+    }
+    told = verl_launch.overrides(given)
+    assert verl_launch.check("claw", told) == []
+    config = compose_recipe("claw", told)
+    assert config.data.val_files == "claweval --tasks 2 --harness 'react,codex'"
+    assert (config.data.train_batch_size, config.actor_rollout_ref.rollout.n) == (4, 6)
+    assert config.actor_rollout_ref.actor.kl_loss_coef == 0.01
+    assert not config.anyharness.episode_weights
+    assert config.anyharness.out == str(tmp_path / "rollouts")
+    assert {*verl_launch.FIELDS, "out", "kl", "aggregation"} == set(given)
 
 
 def test_what_no_recipe_can_know_is_asked_for() -> None:

@@ -41,6 +41,7 @@ with verl_imports():
     from train.verl_trainer import scales
 
 PLUGIN = "train.verl_plugin"
+TOY = "support.toy_suite"
 PLAIN = ["right", "thinks", "wrong"]
 
 
@@ -238,7 +239,7 @@ async def test_training_stops_when_nothing_can_be_graded_any_more(model: Path) -
     async with rollouts(model, ["explode"], "anyharness.give_up_after=2") as (worker, _, told):
         await worker.generate_sequences(prompts(told, [uid(), uid()]))
         await worker.drain()
-        assert (await worker.counts())["unclean_environment"] == 8
+        assert (await worker.tally()).values()["dropped/environment"] == 8
         with pytest.raises(UsageError, match="2 groups in a row without a single grade"):
             await worker.generate_sequences(prompts(told, [uid()]))
 
@@ -454,11 +455,35 @@ def test_the_manager_spreads_prompts_over_its_workers_and_does_not_wait(model: P
         manager.release()
         manager.drain()
         assert {stored(one)[one]["status"] for one in uids} == {"finished"}
-        counts = manager.counts()
-        assert (counts["episodes"], counts["trained"]) == (12, 12)
-        assert manager.counts() == {}
+        told = manager.tally().values()
+        assert (told["trained"], told["reward"]) == (12, 0.5)
+        assert manager.tally().values() == {}
     finally:
         manager.close()
+
+
+async def test_harnesses_are_mixed_and_told_apart(model: Path) -> None:
+    mix = "anyharness.harness='react/native,react/mcp'"
+    async with rollouts(model, ["right", "wrong"], mix) as (worker, _, told):
+        await worker.generate_sequences(prompts(told, [uid() for _ in range(8)]))
+        await worker.drain()
+        values = (await worker.tally()).values()
+    assert values["trained"] == 32
+    assert {name for name in values if name.startswith("passed/")} == {
+        "passed/react/native",
+        "passed/react/mcp",
+    }
+    assert values["passed/react/mcp"] == values["passed"] == 0.5
+
+
+def test_validation_has_every_task_in_every_harness(model: Path) -> None:
+    told = config(model, "anyharness.harness='react:3,react/mcp'")
+    rows = list(SuiteTasks(told.data.val_files, None, told.data))
+    assert [row["harness"] for row in rows] == ["react"] * 4 + ["react/mcp"] * 4
+    assert {row["data_source"] for row in rows} == {f"{TOY}/react", f"{TOY}/react/mcp"}
+    assert len({row["index"] for row in rows}) == 8
+    trained = list(SuiteTasks(told.data.train_files, None, told.data))
+    assert [row["harness"] for row in trained] == [""] * 4
 
 
 async def test_an_agent_loop_of_verls_own_manager(model: Path) -> None:

@@ -1,5 +1,7 @@
 """The key `anyharness` of a verl config. Needs no verl."""
 
+from collections import Counter
+
 import pytest
 import yaml
 
@@ -51,9 +53,26 @@ def test_a_missing_verl_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_options_become_overrides_in_hydras_grammar() -> None:
-    told = verl_launch.overrides(suite="a --b 'c'", model="m", more=["x=1"])
+    told = verl_launch.overrides({"suite": "a --b 'c'", "model": "m", "batch": None}, ["x=1"])
     assert told == [
         "anyharness.suite='a --b \\'c\\''",
         "actor_rollout_ref.model.path='m'",
         "x=1",
     ]
+
+
+def test_an_option_that_verl_has_no_equal_of_is_refused_with_what_to_write() -> None:
+    for option in ("mini_batches", "concurrency", "sandbox"):
+        with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}: with .*anyharness"):
+            verl_launch.overrides({option: 3})
+
+
+def test_a_group_has_one_harness_drawn_by_weight() -> None:
+    settings = Settings.read({**GIVEN, "harness": "react:0.75,react/mcp:0.25"})
+    rows = [{"harness": "", "index": index} for index in range(400)]
+    drawn = Counter(settings.entrant(row, step=3).name for row in rows)
+    assert drawn["react"] == pytest.approx(300, abs=40)
+    assert [settings.entrant(row, 3) for row in rows] == [settings.entrant(row, 3) for row in rows]
+    assert [settings.entrant(row, 3) for row in rows] != [settings.entrant(row, 4) for row in rows]
+    fixed = {"harness": "codex:fast/skill", "index": 0}
+    assert settings.entrant(fixed, 3).arguments == ["--harness", "codex:fast", "--tools", "skill"]
