@@ -9,6 +9,7 @@ checkpoint in this very way, with `train.local_engine`.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 from array import array
@@ -65,6 +66,7 @@ class PolicyUpstream(Upstream):
         self._engine = engine
         self._tokenizer = tokenizer
         self._template = template or {}
+        self._rendering = asyncio.Lock()
 
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:
@@ -78,7 +80,7 @@ class PolicyUpstream(Upstream):
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer a chat call. Raises Transient during weight updates, Refused when it is full."""
         body = request.body
-        prompt = self._render(body)
+        prompt = await self._render(body)
         room = self.context_window - len(prompt)
         if room < 1:
             raise Refused(
@@ -96,15 +98,23 @@ class PolicyUpstream(Upstream):
         return self._reply(prompt, sampled)
 
     async def count_tokens(self, body: JsonObject) -> int:
-        return len(self._render(body))
+        return len(await self._render(body))
 
     async def close(self) -> None:
         """Close the engine where it can be."""
         if (close := getattr(self._engine, "close", None)) is not None:
             close()
 
-    def _render(self, body: JsonObject) -> list[int]:
-        """The prompt's ids. Raises Refused for messages that the template does not take."""
+    async def _render(self, body: JsonObject) -> list[int]:
+        """The prompt's ids. Raises Refused for messages that the template does not take.
+
+        Long prompts and pictures take a while, so not in the event loop; and one at a time, for
+        tokenizers can't be shared between threads.
+        """
+        async with self._rendering:
+            return await asyncio.to_thread(self._ids, body)
+
+    def _ids(self, body: JsonObject) -> list[int]:
         try:
             ids: list[int] = self._tokenizer.apply_chat_template(
                 for_template(body["messages"]),

@@ -7,9 +7,6 @@ weight updates. What an update cuts off is asked again, under the new weights.
 from __future__ import annotations
 
 import asyncio
-import base64
-import copy
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,9 +14,9 @@ from rollout.gateway.upstream import Transient
 from rollout.text import one_line
 from train.engine import Sampled, SamplingParams
 from train.gate import Gate
-from train.messages import image_urls
+from train.vision import decode_image
 
-__all__ = ["VerlEngine", "VisionTokenizer", "decode_image", "picture"]
+__all__ = ["VerlEngine"]
 
 ABORTED = ("abort", "aborted")
 
@@ -106,41 +103,3 @@ def _weights(told: dict[str, Any]) -> str:
     if last is None:
         return ""
     return f"{last}" if first in (last, None) else f"{first}-{last}"
-
-
-class VisionTokenizer:
-    """A processor as `train.policy` wants a tokenizer: each image takes as many tokens as in training.
-
-    vLLM folds the run of placeholders and unfolds it again; verl's trainer needs it unfolded.
-    """
-
-    def __init__(self, processor: Any) -> None:
-        self._processor = processor
-
-    def apply_chat_template(self, conversation: Any, **options: Any) -> list[int]:
-        """The ids of a chat request's prompt."""
-        images = [picture(url) for message in conversation for url in image_urls(message)]
-        # Processors rewrite the messages that they are given.
-        messages = copy.deepcopy(conversation)
-        text = self._processor.apply_chat_template(messages, **{**options, "tokenize": False})
-        ids: list[int] = self._processor(text=[text], images=images or None)["input_ids"][0]
-        return list(ids)
-
-    def decode(self, token_ids: Any, **options: Any) -> Any:
-        """The text of ids."""
-        return self._processor.tokenizer.decode(token_ids, **options)
-
-
-def picture(url: str) -> Any:
-    """The image of a `data:` URL. Raises ValueError for any other."""
-    head, _, data = url.partition(",")
-    if not head.startswith("data:"):
-        raise ValueError(f"image {url[:40]!r}: only data: URLs can be trained on")
-    return decode_image(base64.b64decode(data))
-
-
-def decode_image(data: bytes) -> Any:
-    """A PIL image, RGB."""
-    from PIL import Image
-
-    return Image.open(io.BytesIO(data)).convert("RGB")

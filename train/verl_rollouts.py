@@ -37,9 +37,10 @@ from train.policy import PolicyUpstream
 from train.runs import open_store
 from train.samples import Sample, build_samples
 from train.tally import Tally
-from train.verl_engine import VerlEngine, VisionTokenizer
+from train.verl_engine import VerlEngine
 from train.verl_rows import TqRow, outputs, tq_row
 from train.verl_settings import Settings
+from train.vision import VisionTokenizer
 
 __all__ = ["Rollouts", "Sampling", "Stage", "Stages"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import os
 import sys
 import uuid
@@ -29,16 +31,17 @@ with verl_imports():
     import ray
     import torch
     import transfer_queue as tq
+    from PIL import Image
     from support.verl_toys import SUITE, Scripted, config, model_folder, prompts, vision
     from verl.trainer.ppo import core_algos
     from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
     from verl.trainer.ppo.v1 import AgentLoopManagerTQ
     from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
-    from train.verl_engine import VisionTokenizer
     from train.verl_plugin import AnyHarnessManager, AnyHarnessSync, SuiteTasks
     from train.verl_rollouts import Rollouts
     from train.verl_trainer import scales
+    from train.vision import VisionTokenizer
 
 PLUGIN = "train.verl_plugin"
 TOY = "support.toy_suite"
@@ -123,6 +126,12 @@ async def until(holds: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.1)
     raise AssertionError("it never came true")
+
+
+def picture_url(size: tuple[int, int]) -> str:
+    data = io.BytesIO()
+    Image.new("RGB", size).save(data, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
 
 
 def sessions(tags: dict[str, Any]) -> list[int]:
@@ -291,6 +300,37 @@ async def test_pictures_reach_the_servers_and_the_rows(model: Path) -> None:
         assert seen["pixel_values"].shape[0] == patches == 48
         assert int(places.sum()) == patches // processor.image_processor.merge_size**2
         assert not (places[-len(mask) :] & mask.bool()).any()  # nothing of a picture is trained
+
+
+def test_pictures_are_counted_once_and_as_the_processor_counts_them(model: Path) -> None:
+    class Seen:
+        """The processor, and how many pictures it was given."""
+
+        def __init__(self, told: Any) -> None:
+            self.told, self.pictures = told, 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.told, name)
+
+        def __call__(self, *, text: list[str], images: Any) -> Any:
+            self.pictures += len(images or ())
+            return self.told(text=text, images=images)
+
+    def says(*sizes: tuple[int, int]) -> list[dict[str, Any]]:
+        urls = [picture_url(size) for size in sizes]
+        parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+        return [
+            {"role": "user", "content": [part, {"type": "text", "text": "?"}]} for part in parts
+        ]
+
+    seen = Seen(vision(model))
+    tokenizer, plain = VisionTokenizer(seen), seen.told
+    for sizes in (((112, 84),), ((112, 84), (56, 56)), ((56, 56), (112, 84), (84, 84))):
+        text = plain.apply_chat_template(says(*sizes), add_generation_prompt=True, tokenize=False)
+        pictures = [Image.new("RGB", size) for size in sizes]
+        wanted = plain(text=[text], images=pictures)["input_ids"][0]
+        assert tokenizer.apply_chat_template(says(*sizes), add_generation_prompt=True) == wanted
+    assert seen.pictures == 1 + 3  # the first one twice, to see that counting will do
 
 
 async def test_validation_rows(model: Path) -> None:
