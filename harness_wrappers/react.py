@@ -25,13 +25,12 @@ from dataclasses import dataclass
 
 import httpx2
 import msgspec
-import openai
 import yaml
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ContentBlock
 
-from harness_wrappers._chat import certificates, client, complete
+from harness_wrappers._chat import MAX_TURNS, certificates, client, converse
 from rollout.errors import HarnessError
 from rollout.gateway.dialects.history import History, text_part
 from rollout.harness import Finish, Harness, Job
@@ -40,7 +39,7 @@ from rollout.pictures import data_url
 from rollout.sandbox import Sandbox
 from rollout.types import JsonObject, ToolSurface
 
-__all__ = ["ALONE", "MAX_TURNS", "PROMPT", "React"]
+__all__ = ["ALONE", "PROMPT", "React"]
 
 PROMPT = """\
 You are an agent that does the user's task with the tools you are given.
@@ -71,9 +70,6 @@ BASH: JsonObject = {
     },
 }
 
-MAX_TURNS = 200
-"""Model calls at most, where the task sets no limit."""
-
 OUTPUT_LIMIT = 40_000
 """Characters of a command's output that the model gets to see; the middle is left out."""
 
@@ -97,41 +93,18 @@ class React(Harness):
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         async with _tools(job, sandbox) as tools, client(job.endpoint) as model:
-            return await _loop(job, model, tools)
+
+            async def turn(message: JsonObject) -> list[JsonObject]:
+                said = {key: value for key, value in message.items() if value is not None}
+                return [said, *await _answers(message.get("tool_calls") or [], tools)]
+
+            return await converse(job, model, _instructions(job, tools), turn, tools.functions)
 
     def has_shell(self, surface: ToolSurface) -> bool:
         return surface == "skill"
 
     def fingerprint(self) -> JsonObject:
         return {"prompt": PROMPT + ALONE, "max_turns": MAX_TURNS, "output_limit": OUTPUT_LIMIT}
-
-
-async def _loop(job: Job, model: openai.AsyncOpenAI, tools: _Tools) -> Finish:
-    messages: list[JsonObject] = [
-        {"role": "system", "content": _instructions(job, tools)},
-        {"role": "user", "content": job.prompt},
-    ]
-    body: JsonObject = {"model": job.endpoint.model, "messages": messages, **job.sampling}
-    if tools.functions:
-        body["tools"] = [{"type": "function", "function": item} for item in tools.functions]
-    limit = job.max_turns or MAX_TURNS
-    for _ in range(limit):
-        try:
-            choice = await complete(model, body)
-        except openai.BadRequestError as error:
-            return Finish(failed=f"the model call was refused: {error}")
-        message = choice["message"]
-        messages.append({key: value for key, value in message.items() if value is not None})
-        if message.get("tool_calls"):
-            messages.extend(await _answers(message["tool_calls"], tools))
-            continue
-        answer, reason = message.get("content") or "", choice.get("finish_reason")
-        gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
-        text = await job.reply(answer) if job.reply and not gave_up else None
-        if text is None:
-            return Finish(answer=answer, gave_up=gave_up)
-        messages.append({"role": "user", "content": text})
-    return Finish(gave_up=f"no answer after {limit} turns")
 
 
 def _instructions(job: Job, tools: _Tools) -> str:

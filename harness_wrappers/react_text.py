@@ -16,16 +16,15 @@ from __future__ import annotations
 import re
 
 import msgspec
-import openai
 
-from harness_wrappers._chat import client, complete
+from harness_wrappers._chat import MAX_TURNS, client, converse
 from rollout.errors import HarnessError
 from rollout.harness import Finish, Harness, Job
 from rollout.jsontext import read_json
 from rollout.sandbox import Sandbox
 from rollout.types import JsonObject
 
-__all__ = ["MAX_TURNS", "PROMPT", "ReactText"]
+__all__ = ["PROMPT", "ReactText"]
 
 PROMPT = """\
 Do the user's task. These tools are there, each with a JSON schema of its arguments:
@@ -37,9 +36,6 @@ that begins with `Observation:`. When the task is done, write your final answer 
 
 ACTION = re.compile(r"^Action: *([\w.-]+) *(\{.*\})\s*$", re.MULTILINE)
 
-MAX_TURNS = 200
-"""Model calls at most, where the task sets no limit."""
-
 
 class ReactText(Harness):
     """The loop. In process; tools are called natively, which the model never sees."""
@@ -49,8 +45,12 @@ class ReactText(Harness):
     converses = True
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
+        async def turn(message: JsonObject) -> list[JsonObject]:
+            said = message.get("content") or ""
+            return [{"role": "assistant", "content": said}, *await _observed(job, said)]
+
         async with client(job.endpoint) as model:
-            return await _loop(job, model)
+            return await converse(job, model, PROMPT.format(tools=_listed(job)), turn)
 
     def has_shell(self, surface: str) -> bool:
         return False
@@ -59,31 +59,12 @@ class ReactText(Harness):
         return {"prompt": PROMPT, "max_turns": MAX_TURNS}
 
 
-async def _loop(job: Job, model: openai.AsyncOpenAI) -> Finish:
-    messages: list[JsonObject] = [
-        {"role": "system", "content": PROMPT.format(tools=_listed(job))},
-        {"role": "user", "content": job.prompt},
-    ]
-    body: JsonObject = {"model": job.endpoint.model, "messages": messages, **job.sampling}
-    limit = job.max_turns or MAX_TURNS
-    for _ in range(limit):
-        try:
-            choice = await complete(model, body)
-        except openai.BadRequestError as error:
-            return Finish(failed=f"the model call was refused: {error}")
-        said = choice["message"].get("content") or ""
-        messages.append({"role": "assistant", "content": said})
-        if (action := ACTION.search(said)) is not None:
-            observed = await _observation(job, action[1], action[2])
-            messages.append({"role": "user", "content": f"Observation: {observed}"})
-            continue
-        reason = choice.get("finish_reason")
-        gave_up = "" if reason in ("stop", None) else f"the last reply ended by {reason}"
-        text = await job.reply(said) if job.reply and not gave_up else None
-        if text is None:
-            return Finish(answer=said, gave_up=gave_up)
-        messages.append({"role": "user", "content": text})
-    return Finish(gave_up=f"no answer after {limit} turns")
+async def _observed(job: Job, said: str) -> list[JsonObject]:
+    """The observation after a reply, where the reply has an action."""
+    if (action := ACTION.search(said)) is None:
+        return []
+    observation = await _observation(job, action[1], action[2])
+    return [{"role": "user", "content": f"Observation: {observation}"}]
 
 
 def _listed(job: Job) -> str:
