@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollout.types import JsonObject, ToolCall
+from rollout.wording import caption, points
 
 __all__ = ["frames"]
-
-USUAL = (("button", "left"), ("count", 1))
-"""Arguments that go without saying."""
 
 
 def frames(tool_calls: Sequence[ToolCall], thoughts: Mapping[int, str]) -> list[JsonObject]:
@@ -28,8 +26,8 @@ def frames(tool_calls: Sequence[ToolCall], thoughts: Mapping[int, str]) -> list[
                 "tool": call.index,
                 "picture": picture,
                 "url": url,
-                "action": _action(call),
-                "points": list(_points(call.arguments)),
+                "action": caption(call),
+                "points": [{"x": x, "y": y} for x, y in points(call.arguments)],
                 "thought": thoughts.get(call.index, ""),
                 "error": _text(call.reply, "error"),
             }
@@ -40,38 +38,6 @@ def frames(tool_calls: Sequence[ToolCall], thoughts: Mapping[int, str]) -> list[
         *strip,
         {"tool": None, "picture": picture, "url": url, "action": "the end", "points": []},
     ]
-
-
-def _points(arguments: Any) -> Iterator[JsonObject]:
-    """The points that a call names, as fractions of the screen: one for a click, two for a drag."""
-    if not isinstance(arguments, dict):
-        return
-    for x, y in (("x", "y"), ("from_x", "from_y"), ("to_x", "to_y")):
-        place = arguments.get(x), arguments.get(y)
-        if all(isinstance(v, int | float) and 0 <= v <= 1 for v in place):
-            yield {"x": place[0], "y": place[1]}
-
-
-def _action(call: ToolCall) -> str:
-    """As people write it: `click at (0.31, 0.72)`, `type "milk"`."""
-    name = call.name.removeprefix("browser_")
-    if not isinstance(call.arguments, dict):
-        return name
-    places = [f"({point['x']:.2f}, {point['y']:.2f})" for point in _points(call.arguments)]
-    placed = {"x", "y", "from_x", "from_y", "to_x", "to_y"} if places else set()
-    others = [
-        _argument(key, value)
-        for key, value in call.arguments.items()
-        if key not in placed and (key, value) not in USUAL and value is not False
-    ]
-    where = [f"at {' to '.join(places)}"] if places else []
-    return " ".join([name, *others, *where])
-
-
-def _argument(key: str, value: Any) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'
-    return key if value is True else f"{key} {value}"
 
 
 def _text(reply: Any, key: str) -> str:

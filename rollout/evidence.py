@@ -9,21 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rollout.protocol import Evidence, ScreenStep
 from rollout.transcript import main_calls, said
 from rollout.types import JsonObject, Task, ToolCall, Trace
+from rollout.wording import as_json, in_full
 
-__all__ = ["describe", "evidence", "thought_of"]
-
-LONGEST = 1000
-"""Characters of a tool's answer that stand in an action: enough to see what it did."""
-
-
-def describe(call: ToolCall) -> str:
-    """A tool call in one line, with its answer where no picture shows that."""
-    asked = f"{call.name} {_json(call.arguments)}"
-    if call.images or call.status >= 400:
-        return asked
-    told = _json(call.reply)
-    cut = told if len(told) <= LONGEST else f"{told[:LONGEST]}... ({len(told)} characters)"
-    return f"{asked} -> {cut}"
+__all__ = ["evidence", "thought_of"]
 
 
 def evidence(
@@ -32,10 +20,11 @@ def evidence(
     *,
     start: str = "",
     rubric: Sequence[str] = (),
-    describe: Callable[[ToolCall], str] = describe,
+    describe: Callable[[ToolCall], str] = in_full,
 ) -> Evidence:
     """One step per dispatched tool call: nothing that the agent only spoke of is in it.
 
+    `describe` puts a call into words; environments that know their tools have better ones.
     The thought is what the agent said with the call; of calls made in one go the first has it. URL,
     screenshot and error are those of the call's reply.
     """
@@ -92,8 +81,4 @@ def _error(call: ToolCall) -> str:
 
 def _field(call: ToolCall, name: str) -> str:
     value = call.reply.get(name) if isinstance(call.reply, dict) else None
-    return value if isinstance(value, str) else _json(value) if value else ""
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else as_json(value) if value else ""

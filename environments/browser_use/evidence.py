@@ -7,6 +7,7 @@ from environments.browser_use.tools import parse
 from rollout import evidence as generic
 from rollout.protocol import Evidence
 from rollout.types import ToolCall, Trace
+from rollout.wording import in_full
 
 __all__ = ["describe", "evidence"]
 
@@ -22,4 +23,4 @@ def describe(call: ToolCall) -> str:
     try:
         return parse(call.name, call.arguments).describe()
     except (KeyError, ValueError):
-        return generic.describe(call)
+        return in_full(call)

@@ -101,17 +101,6 @@ def test_film_shows_the_screen_before_each_action_and_the_last_one() -> None:
     assert len(strip[2]["points"]) == 2
 
 
-def test_actions_are_told_without_what_goes_without_saying() -> None:
-    click = {"x": 0.5, "y": 0.5, "button": "left", "count": 2}
-    typed = {"text": "milk", "clear": False, "enter": True}
-    calls = [
-        msgspec.structs.replace(screen_trace().tool_calls[n], name=name, arguments=arguments)
-        for n, (name, arguments) in enumerate((("browser_click", click), ("browser_type", typed)))
-    ]
-    shown = [frame["action"] for frame in frames(calls, {})]
-    assert shown == ["click count 2 at (0.50, 0.50)", 'type "milk" enter', "the end"]
-
-
 def test_thought_in_a_reply_of_json_is_told_alone() -> None:
     said = {"content": '{"thought": "I look", "action": {"name": "click"}}'}
     trace = screen_trace()
