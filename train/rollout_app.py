@@ -52,9 +52,7 @@ class _Service:
         self._queue = workshop.queue
 
     async def info(self, request: web.Request) -> web.Response:
-        states = [entry.state for entry in self._queue.entries.values()]
-        counts = {state: states.count(state) for state in dict.fromkeys(states)}
-        return _answer(request, self._about | {"groups": counts})
+        return _answer(request, self._about | {"groups": self._queue.counts()})
 
     async def submit(self, request: web.Request) -> web.Response:
         order = self._order(await request.read())

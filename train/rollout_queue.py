@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ JOURNAL = "orders.jsonl"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 OPEN: tuple[State, ...] = ("queued", "running")
 READY: tuple[State, ...] = ("finished", "failed")
+OVER: tuple[State, ...] = ("acked", "cancelled")
+
+REMEMBERED = 10_000
+"""Orders that are over and still known by their ids; older ones are forgotten, so memory is bounded."""
 
 
 class Order(Record, frozen=True, kw_only=True):
@@ -72,7 +77,7 @@ class Entry:
 
 
 class Queue:
-    """All orders by id, in the order in which they came."""
+    """The orders by id, in the order in which they came: all that are not over, and the last that are."""
 
     def __init__(
         self,
@@ -80,6 +85,7 @@ class Queue:
         *,
         limit: int,
         lease: float,
+        remembered: int = REMEMBERED,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`limit`: orders that are open or not yet acknowledged at most; `lease`: seconds.
@@ -87,6 +93,9 @@ class Queue:
         Raises UsageError for a journal that can't be read.
         """
         self.entries: dict[str, Entry] = {}
+        self._over: deque[Entry] = deque()
+        self._forgotten: Counter[State] = Counter()
+        self._remembered = remembered
         self._limit, self._lease, self._clock = limit, lease, clock
         self._path = folder / JOURNAL
         with usable(self._path):
@@ -119,7 +128,11 @@ class Queue:
         """Note a new state. That an order is being worked on is not worth a line."""
         if state != "running":
             self._write(_Event(id=entry.order.id, state=state, reason=reason))
-        entry.state, entry.reason = state, reason
+        self._enter(entry, state, reason)
+
+    def counts(self) -> dict[State, int]:
+        """How many orders are in each state, the forgotten ones included."""
+        return dict(self._forgotten + Counter(entry.state for entry in self.entries.values()))
 
     def lease(self, most: int) -> list[Entry]:
         """Finished groups that nobody holds, `most` of them at most; they are held from now on."""
@@ -150,6 +163,17 @@ class Queue:
         """Release the journal."""
         os.close(self._file)
 
+    def _enter(self, entry: Entry, state: State, reason: str) -> None:
+        entry.state, entry.reason = state, reason
+        if state in OVER:
+            self._over.append(entry)
+        while len(self._over) > self._remembered:
+            gone = self._over.popleft()
+            self._forgotten[gone.state] += 1
+            # An id that was forgotten may be that of another order by now.
+            if self.entries.get(gone.order.id) is gone:
+                del self.entries[gone.order.id]
+
     def _write(self, event: _Event) -> None:
         with usable(self._path):
             os.write(self._file, msgspec.json.encode(event) + b"\n")
@@ -171,4 +195,4 @@ class Queue:
                 raise UsageError(
                     f"{self._path}, line {number}: {error}; remove the line, or choose another folder"
                 ) from error
-            entry.state, entry.reason = event.state, event.reason
+            self._enter(entry, event.state, event.reason)

@@ -113,3 +113,27 @@ def test_a_spoilt_line_is_named(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "orders.jsonl").write_text("{}\n")
     with pytest.raises(UsageError, match=r"orders\.jsonl, line 1"):
         queue(tmp_path, clock)
+
+
+def test_of_orders_that_are_over_only_the_last_are_remembered(tmp_path: Path, clock: Clock) -> None:
+    orders = Queue(tmp_path, limit=9, lease=10.0, remembered=2, clock=clock)
+    for name in "abcd":
+        entry = orders.submit(order(name))
+        orders.move(entry, "cancelled" if name == "a" else "finished")
+        if name in "bc":
+            orders.ack(entry)
+    assert list(orders.entries) == ["b", "c", "d"]
+    assert orders.counts() == {"cancelled": 1, "acked": 2, "finished": 1}
+    again = orders.submit(order("a", n=3))  # a new order, for nobody knows the old one
+    orders.ack(orders.entries["d"])
+    assert orders.entries == {"c": orders.entries["c"], "d": orders.entries["d"], "a": again}
+    orders.close()
+
+    after = Queue(tmp_path, limit=9, lease=10.0, remembered=2, clock=clock)
+    assert {name: entry.state for name, entry in after.entries.items()} == {
+        "c": "acked",
+        "d": "acked",
+        "a": "queued",
+    }
+    assert after.counts() == orders.counts()
+    after.close()
