@@ -51,10 +51,6 @@ class Gated(Upstream):
         self._checked = False
         self._take_over()
 
-    @classmethod
-    def from_spec(cls, argument: str, base_url: str) -> Gated:
-        raise NotImplementedError("made from another upstream")
-
     async def check(self) -> None:
         """Check what is behind it, once: several gateways may share it."""
         if not self._checked:

@@ -27,11 +27,11 @@ class Tokens(Protocol):
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows padded on the right. `rows` and `places` point at the trained tokens, row by row."""
+    """Rows padded on the right, where causal attention never looks: no mask is needed."""
 
     ids: Tensor
-    attention: Tensor
     rows: Tensor
+    """Of each trained token: its row, and its place in the row."""
     places: Tensor
 
     @property
@@ -45,15 +45,13 @@ def collate(rows: Sequence[Tokens], device: torch.device | str = "cpu") -> Batch
     longest = max(_length(row) for row in rows)
     ids = torch.zeros(len(rows), longest, dtype=torch.long)
     trained = torch.zeros(len(rows), longest, dtype=torch.bool)
-    lengths = torch.tensor([_length(row) for row in rows])
     for number, row in enumerate(rows):
         begin, end = len(row.prompt_ids), _length(row)
         ids[number, :begin] = torch.as_tensor(np.array(row.prompt_ids))
         ids[number, begin:end] = torch.as_tensor(np.array(row.response_ids))
         trained[number, begin:end] = torch.as_tensor(np.array(row.response_mask, bool))
     where = trained.nonzero(as_tuple=True)
-    attention = torch.arange(longest) < lengths[:, None]
-    return Batch(*(part.to(device) for part in (ids, attention.long(), *where)))
+    return Batch(*(part.to(device) for part in (ids, *where)))
 
 
 def logprobs(

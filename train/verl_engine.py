@@ -30,7 +30,6 @@ class VerlEngine:
         gate: Gate,
         *,
         ends: Sequence[int] = (),
-        logprobs: bool = True,
         top_k: int = -1,
         pause: float = 1.0,
     ) -> None:
@@ -41,7 +40,6 @@ class VerlEngine:
         self._client = client
         self._gate = gate
         self._ends = frozenset(ends)
-        self._logprobs = logprobs
         self._top_k = top_k
         self._pause = pause
 
@@ -73,7 +71,7 @@ class VerlEngine:
             "top_p": params.top_p,
             "top_k": params.top_k or self._top_k,
             "repetition_penalty": 1.0,
-            "logprobs": self._logprobs,
+            "logprobs": True,
             "max_tokens": params.max_tokens,
         }
         try:

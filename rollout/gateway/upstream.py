@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from rollout import pictures
-from rollout.errors import ModelError
+from rollout.errors import ModelError, UsageError
 from rollout.types import DialectName, JsonObject, Task, Usage
 
 __all__ = [
@@ -114,12 +114,13 @@ class Upstream(ABC):
     """Plays what was prepared: has no server, and can judge nothing."""
 
     @classmethod
-    @abstractmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:
         """From `--model NAME:ARGUMENT --base-url URL`, NAME being this module's.
 
-        Keys come from the environment. Raises UsageError for an argument that makes no sense.
+        Keys come from the environment. Raises UsageError for an argument that makes no sense, and, unless
+        it is overridden, for an upstream that only programs can make.
         """
+        raise UsageError(f"--model: a {cls.__name__} can't be made from the command line")
 
     async def check(self) -> None:
         """Raise UsageError with one line when it can't be reached, before anything starts."""

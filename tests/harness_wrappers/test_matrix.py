@@ -251,10 +251,6 @@ class Filling(Upstream):
     def __init__(self, name):
         self._name, self._calls = name, 0
 
-    @classmethod
-    def from_spec(cls, argument, base_url):
-        return cls(argument)
-
     async def complete(self, request):
         self._calls += 1
         full = self._calls == self.FULL
@@ -276,10 +272,6 @@ class Delegating(Upstream):
 
     def __init__(self, name):
         self._name, self._spawned = name, False
-
-    @classmethod
-    def from_spec(cls, argument, base_url):
-        return cls(argument)
 
     async def complete(self, request):
         messages = request.body["messages"]

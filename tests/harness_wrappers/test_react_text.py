@@ -21,10 +21,6 @@ class Says(Upstream):
         self.finish = finish
         self.seen: list[Any] = []
 
-    @classmethod
-    def from_spec(cls, argument: str, base_url: str) -> "Says":
-        return cls()
-
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.seen.append(request.body)
         message = {"role": "assistant", "content": self.texts.pop(0)}

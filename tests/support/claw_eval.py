@@ -38,10 +38,6 @@ class Thorough(Upstream):
 
     model = "thorough"
 
-    @classmethod
-    def from_spec(cls, argument: str, base_url: str) -> Thorough:
-        return cls()
-
     async def complete(self, request: ModelRequest) -> ModelReply:
         body, task = request.body, request.task
         assert isinstance(task, ClawTask)

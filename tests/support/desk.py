@@ -134,10 +134,6 @@ class Scripted(Upstream):
         self._usage = usage or Usage(prompt=10, completion=2)
         self.requests: list[ModelRequest] = []
 
-    @classmethod
-    def from_spec(cls, argument: str, base_url: str) -> Scripted:
-        return cls(())
-
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
         turn = self._turns.pop(0)

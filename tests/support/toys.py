@@ -124,10 +124,6 @@ class Fake(Upstream):
     ) -> None:
         self.error, self.hang, self.text = error, hang, text
 
-    @classmethod
-    def from_spec(cls, argument: str, base_url: str) -> Fake:
-        return cls()
-
     async def complete(self, request: ModelRequest) -> ModelReply:
         if self.hang:
             await asyncio.Event().wait()

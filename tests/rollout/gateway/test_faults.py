@@ -107,10 +107,6 @@ class Broken(Upstream):
 
     model = "broken"
 
-    @classmethod
-    def from_spec(cls, argument, base_url):
-        return cls()
-
     async def complete(self, request):
         raise KeyError("oops")
 
