@@ -41,7 +41,7 @@ from environments.claw.yaml_file import read_yaml
 from rollout.errors import UsageError
 from rollout.types import JsonObject, ToolSpec
 
-__all__ = ["OFFLINE", "Resources", "load_task", "load_tasks"]
+__all__ = ["OFFLINE", "Resources", "load_tasks"]
 
 NO_CHECKOUT = "its grader.py needs src/claw_eval of claw-eval's repository beside tasks/"
 NO_GRADER = "nothing to grade it with: no verify.py, no grader.py, no judge_rubric"
@@ -89,17 +89,6 @@ def load_tasks(
         raise UsageError(f"{folder}: no such folder")
     if not folders:
         raise UsageError(f"{folder}: no */task.yaml; name the folder that holds the task folders")
-    return _load(folders, resources, patched)
-
-
-def load_task(
-    folder: Path, resources: Resources = NO_RESOURCES, *, patched: bool = False
-) -> ClawTask:
-    """The task in one folder. Raises UsageError with one line for each thing that is wrong."""
-    return _load([folder], resources, patched)[0]
-
-
-def _load(folders: Iterable[Path], resources: Resources, patched: bool) -> list[ClawTask]:
     loaders = [_Loader(folder.resolve(), resources, patched) for folder in folders]
     tasks = [task for loader in loaders if (task := loader.load()) is not None]
     if problems := [problem for loader in loaders for problem in loader.problems]:
