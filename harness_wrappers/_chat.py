@@ -60,7 +60,7 @@ async def converse(
         {"role": "system", "content": instructions},
         {"role": "user", "content": job.prompt},
     ]
-    body: JsonObject = {"model": job.endpoint.model, "messages": messages, **job.sampling}
+    body: JsonObject = {"model": job.endpoint.model, "messages": messages}
     if functions:
         body["tools"] = [{"type": "function", "function": item} for item in functions]
     limit = job.max_turns or MAX_TURNS

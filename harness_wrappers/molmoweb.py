@@ -143,7 +143,7 @@ class _Loop:
         picture = {"type": "image_url", "image_url": {"url": data_url(page.screenshot)}}
         turn = {"role": "user", "content": [text_part(text), picture]}
         body: JsonObject = {"model": self.job.endpoint.model, "messages": [turn]}
-        message = (await complete(self.model, {**body, **self.job.sampling}))["message"]
+        message = (await complete(self.model, body))["message"]
         # A server's reasoning parser may take all of the reply for thoughts.
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         return str(message.get("content") or reasoning or "")

@@ -24,7 +24,7 @@ __all__ = ["Environment", "Surface", "World"]
 
 @dataclass(frozen=True)
 class Surface:
-    """All of a world that a harness gets to know."""
+    """What the harness is told of a world. It learns the rest by calling tools."""
 
     prompt: str
     tools: tuple[ToolSpec, ...] = ()
@@ -44,14 +44,14 @@ class World(ABC):
         return ToolReply(status=404, body={"error": f"no tool named {name!r}"})
 
     async def reply(self, answer: str) -> str | None:
-        """What the user says to the agent's answer; None when the conversation is over."""
+        """The user's reply to the agent's answer; None when the conversation is over."""
         return None
 
     async def locate(self, target: str) -> JsonObject:
-        """Where a target of a scripted solution is now: `x` and `y`, for instance.
+        """Find what a scripted solution names: a button's `x` and `y` on the screen, for instance.
 
-        Only scripted policies ask, for what can't be written down in advance, such as a button's place
-        on the screen: `{{at:TARGET|x}}` in a step's arguments. Raises LookupError for what is not there.
+        Scripts write `{{at:TARGET|x}}` in a step's arguments where a value can't be known in advance.
+        Agents have no way to ask this. Raises LookupError when the target is not there.
         """
         raise LookupError(f"{type(self).__name__} has no targets")
 
@@ -67,13 +67,13 @@ class Environment(ABC):
     """Makes worlds and grades what becomes of them."""
 
     surfaces: ClassVar[tuple[str, ...]] = ("native", "mcp", "skill")
-    """The tool surfaces that make sense here."""
+    """The tool surfaces by which its tools can be used."""
 
     async def prepare(self) -> None:
-        """Check what its worlds need, before anything starts. Raises UsageError with one line."""
+        """Check that all its worlds need is there, before anything starts. Raises UsageError."""
 
     async def close(self) -> None:
-        """Release what its worlds shared."""
+        """Release what its worlds share, when the run is over."""
 
     @abstractmethod
     def open(self, task: Task, seed: int) -> AbstractAsyncContextManager[World]:

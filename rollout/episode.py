@@ -48,10 +48,11 @@ from rollout.types import (
 __all__ = ["Setup", "Verdict", "grade_again", "grade_trace", "run_episode"]
 
 FRUITLESS_SHARE = 0.5
-"""A timeout is the infrastructure's when more than this share of the limit was fruitless waiting."""
+"""A timeout counts as an infrastructure error when more than this share of the limit was spent waiting
+for model calls that were not answered."""
 
 SHORTEST_WAIT = 0.05
-"""Seconds after which a clock that is about to run out is looked at again: it may stand still."""
+"""Seconds between two looks at a clock that is about to run out: in a pause it stands still there."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ class Setup:
     """Overrides each task's own wall-clock limit, seconds."""
     limits: Limits = field(default_factory=Limits)
     paused: Callable[[], float] = lambda: 0.0
-    """Seconds for which the run was held so far, by a trainer that replaces weights for instance: no
-    attempt's clock runs meanwhile."""
+    """Seconds for which the run has been paused so far: a trainer that replaces weights holds model calls
+    back meanwhile. No attempt's clock runs in that time."""
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,10 @@ class Job:
     call_tool: Callable[[str, Any], Awaitable[ToolReply]] | None = None
     """On the `native` surface: dispatches a tool call in process."""
     max_turns: int = 0
-    sampling: JsonObject = field(default_factory=dict)
+    """Limit on the agent's model calls; 0 is none."""
     reply: Callable[[str], Awaitable[str | None]] | None = None
-    """What the user says to an answer; None ends the conversation. Absent where nobody replies."""
+    """Takes an answer and returns the user's reply; None when the conversation is over. Absent where the
+    task has no user who replies."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,10 @@ class Finish:
     log: str = ""
     """The tail of its output."""
     gave_up: str = ""
-    """Why the agent ended without an answer by its own doing; the attempt is graded all the same."""
+    """Why the agent ended without an answer, by its own doing. The attempt is graded all the same."""
     failed: str = ""
-    """What the program says of its failure; whose fault it was is told by its last model call."""
+    """What the program says of its own failure. Whose fault that was is decided from its last model call:
+    the policy's, and the attempt is graded; or else the harness's, and it is run again."""
 
 
 class Harness(ABC):
@@ -118,7 +120,8 @@ class Harness(ABC):
     program: ClassVar[Program | None] = None
     """The executable it needs; None for an in-process loop, which also needs no sandbox."""
     converses: ClassVar[bool] = False
-    """Whether it can go on after an answer: by `launch_again()`, or in `run()` by `Job.reply`."""
+    """Whether it can go on when the user replies to an answer. A program does so by `launch_again()`, a
+    loop that overrides `run()` by `Job.reply`."""
 
     presets: ClassVar[Mapping[str, JsonObject]] = {"default": {}}
     """Named options that change how the agent behaves; `default` is what its users deploy."""
@@ -133,7 +136,7 @@ class Harness(ABC):
         self.executable = program
         """Path of the program, once `prepare()` has found it."""
         self.runtime = ""
-        """Path of what starts it where it is a script."""
+        """Path of the interpreter that starts it, where it is a script."""
         self.version = ""
 
     async def prepare(self) -> None:
@@ -144,7 +147,7 @@ class Harness(ABC):
 
     @property
     def note(self) -> str:
-        """For the user, where the program is not of the version that is tested; else empty."""
+        """A line for the user where the program's version is not the one that is tested; else empty."""
         tested = self.program.tested if self.program else ""
         if self.program is None or tested in ("", self.version):
             return ""
@@ -152,7 +155,7 @@ class Harness(ABC):
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The words that start the program, before its arguments."""
+        """The beginning of the command line, before the program's arguments."""
         return Found(self.executable, runtime=self.runtime).command
 
     @property
@@ -189,7 +192,7 @@ class Harness(ABC):
         raise HarnessError(f"{type(self).__name__} can't go on with a conversation")
 
     def unfit(self, task: Task) -> str:
-        """Why it can't work on the task, whatever the model; empty when it can."""
+        """Why no model could do the task in this harness; empty when one could."""
         return ""
 
     def has_shell(self, surface: ToolSurface) -> bool:
@@ -215,7 +218,7 @@ class Harness(ABC):
 
 
 def _tree(path: Path) -> Path:
-    """A program's folder; of a script that npm installed all of `node_modules`, where it finds others."""
+    """The folder that a program needs. A script that npm installed loads packages from `node_modules`."""
     if path.suffix not in SCRIPTS:
         return path.parent
     trees = [parent for parent in path.parents if parent.name == "node_modules"]

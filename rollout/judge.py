@@ -25,7 +25,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     raw: str = ""
     """The model's reply, untouched."""
     details: JsonObject = {}
-    """What led to it: key points, the scores of single screenshots."""
+    """What led to the score: key points, or the scores of single screenshots."""
 
 
 class Spent(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -35,7 +35,7 @@ class Spent(Record, frozen=True, kw_only=True, omit_defaults=False):
     calls: int = 0
     """Replies that the model was paid for."""
     cached: int = 0
-    """Replies that were had before, at no cost."""
+    """Replies that came from the cache, at no cost."""
     usage: Usage = Usage()
 
     def __add__(self, other: Spent) -> Spent:
@@ -53,7 +53,7 @@ class Judge(ABC):
     model: str = ""
     """The model's name."""
     spent: Spent = Spent()
-    """So far, where it keeps count."""
+    """What its replies have cost so far, where it counts."""
     tries = 4
     """A reply that can't be read is asked for again: even at temperature 0 servers vary."""
 
@@ -61,8 +61,9 @@ class Judge(ABC):
     async def reply(self, messages: list[dict[str, Any]], repeat: int = 0) -> str:
         """The model's reply to chat messages, untouched.
 
-        `repeat` counts how often the same was asked before because the reply was of no use: each gets a
-        reply of its own, and a cache keeps them apart. Raises JudgeError when there is none to be had.
+        `repeat` is how many replies to these messages were of no use already. A cache must keep the
+        repeats apart, or it would return the useless reply again. Raises JudgeError when the model gives
+        none.
         """
 
     async def ask(self, messages: list[dict[str, Any]]) -> Verdict:
@@ -70,7 +71,7 @@ class Judge(ABC):
         return await self.ask_for(messages, read_verdict)
 
     async def ask_for(self, messages: list[dict[str, Any]], read: Callable[[str], T]) -> T:
-        """What `read` makes of the reply; asked again while it raises ValueError.
+        """What `read` makes of the reply. The judge is asked again while `read` raises ValueError.
 
         Raises JudgeError when no reply can be read.
         """
@@ -83,7 +84,7 @@ class Judge(ABC):
         raise JudgeError(f"the judge {self.model} gave no verdict: {problem}")
 
     def metered(self) -> Self:
-        """The same judge with a count of its own, which also adds to this one's."""
+        """This judge with a fresh count of its costs; they are added to this one's count as well."""
         return self
 
     def fingerprint(self) -> JsonObject:

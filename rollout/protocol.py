@@ -22,7 +22,7 @@ class ScreenStep:
     action: str
     """What was done, as people write it: `click at (0.31, 0.72)`."""
     thought: str = ""
-    """What the agent gave as its reason."""
+    """The reason that the agent gave for it."""
     url: str = ""
     """The page after the action."""
     screenshot: Image | None = None

@@ -30,14 +30,14 @@ MAX_BACKOFF = 30.0
 
 
 class RunnerStopped(RolloutError):
-    """The infrastructure is gone: going on would only collect errors. The run can be resumed."""
+    """Too many infrastructure errors in a row: going on would only add more. The run can be resumed."""
 
 
 class Observer:
-    """Is told what happens; does nothing by default."""
+    """Follows a run, for a progress display for instance. Does nothing by default."""
 
     def started(self, task: Task, attempt: int) -> None:
-        """An attempt got a slot."""
+        """An attempt begins."""
 
     def finished(self, episode: Episode) -> None:
         """An episode was stored; an infrastructure error may be followed by another try."""
@@ -60,7 +60,7 @@ class Runner:
     seed: int = 0
     observer: Observer = field(default_factory=Observer)
     slots: asyncio.Semaphore | None = None
-    """Shared with other runners, in place of `concurrency`."""
+    """Limits attempts together with other runners that share it. `concurrency` is not looked at then."""
     _errors_in_a_row: int = field(default=0, init=False)
 
     async def groups(
@@ -148,7 +148,7 @@ class Runner:
         return episode
 
     async def _grade_again(self, task: Task, earlier: Episode) -> Episode:
-        """The records are there; only the verdict was missing."""
+        """Grade a recorded attempt whose grader failed, and store the result as another try."""
         assert self.store is not None
         trace = self.store.trace(earlier)
         graded = await grade_again(self.setup.environment, task, earlier, trace, self.setup.judge)

@@ -20,7 +20,8 @@ class Limits:
 
     memory_mb: int = 4096
     cpus: float = 0.0
-    """Cores. Docker gives that share; other sandboxes keep the command on so many cores, rounded up."""
+    """CPU cores. Docker limits the share of CPU time; the other sandboxes pin the command to that many
+    cores, rounded up."""
     processes: int = 1024
     file_mb: int = 1024
     """Largest single file."""
@@ -49,9 +50,10 @@ class ExecResult:
     stdout: bytes
     stderr: bytes
     truncated: bool = False
-    """Output beyond the provider's limit was thrown away."""
+    """Whether output beyond the provider's limit was thrown away."""
     limit: str = ""
-    """Which of the `Limits` ended it, in words; what it started is to blame, so the policy is."""
+    """Which of the `Limits` ended it, in words; else empty. What the agent started was too much, so this
+    is the policy's failure."""
 
 
 class Sandbox(ABC):

@@ -30,13 +30,16 @@ class Suite(ABC):
     attempts: ClassVar[int] = 3
     """Attempts per task, the k of pass^k, unless the user says otherwise."""
     harness: ClassVar[str] = "react"
-    """Runs them, unless the user says otherwise."""
+    """The harness that runs its tasks, unless the user names another."""
 
     def add_arguments(self, parser: argparse._ArgumentGroup) -> None:
         """Options of its own on the command line."""
 
     def configure(self, arguments: argparse.Namespace) -> None:
-        """Take what the user chose, its own options and the shared ones. Raises UsageError."""
+        """Keep what it needs of the parsed command line: its own options and the shared ones.
+
+        Raises UsageError.
+        """
 
     def notes(self) -> Sequence[str]:
         """Lines under the head of the table: what a reader must know to compare the figures."""

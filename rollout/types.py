@@ -56,10 +56,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. Only `passed` and `failed` are graded.
+    """How an attempt ended. Only `passed` and `failed` are graded, and count in the metrics.
 
-    `infra_error`: it never came to an end that could be graded, and is run again. `judge_error`: it did,
-    but the judge or the grader failed; its records can be graded again.
+    - `blocked`: the outside world refused the agent, with a captcha for instance.
+    - `infra_error`: something broke before there was anything to grade; the attempt is run again.
+    - `judge_error`: it ended well, but its judge or grader failed; its records are graded again.
+    - `skipped`: the task can't be run here, and was not tried.
     """
 
     PASSED = "passed"
@@ -90,10 +92,10 @@ class ToolSpec(Record, frozen=True, kw_only=True):
 class Step(Record, frozen=True, kw_only=True):
     """One tool call of a scripted solution.
 
-    Strings in `arguments` may hold `{{N.path}}`: the value at `path` (dots, integers index lists) in the
-    reply to step N (counted from 1, its latest run). A string that is nothing but one reference takes
-    the value with its type. `{{at:TARGET|FIELD}}`, alone in its string, is what `World.locate(TARGET)`
-    says at that moment.
+    Strings in `arguments` may refer to earlier replies: `{{2.items.0.id}}` is `["items"][0]["id"]` of the
+    reply to step 2 (counted from 1; its latest run, where it ran more than once). Within a longer string
+    the value becomes text; alone in its string it keeps its type. `{{at:TARGET|FIELD}}`, always alone in
+    its string, is FIELD of what `World.locate(TARGET)` returns when the step is played.
     """
 
     call: str
@@ -102,9 +104,9 @@ class Step(Record, frozen=True, kw_only=True):
     retry: int = 0
     """How often the same call is sent again while the reply is an error."""
     expect: JsonObject = {}
-    """Paths in the reply and the values they must have; where one differs, go `back`."""
+    """Path in the reply -> the value that must be there; where one differs, the script goes `back`."""
     back: int = 0
-    """How many steps to go back when `expect` does not hold (at most 3 times)."""
+    """How many steps the script goes back then; it does so 3 times at most."""
 
 
 class Solution(Record, frozen=True, kw_only=True):
@@ -117,10 +119,10 @@ class Solution(Record, frozen=True, kw_only=True):
 
 
 class Task(Record, frozen=True, kw_only=True):
-    """What is to be done, and everything that the host needs to set it up. No behaviour.
+    """What is to be done, and the data that its world is made from.
 
-    Environments subclass it to add typed fields of their own. Nothing here but the prompt, the tools and
-    the files ever enters a sandbox.
+    Environments subclass it to add typed fields of their own. Of all this only the prompt, the tools and
+    the files ever enter a sandbox.
     """
 
     id: str
@@ -139,7 +141,7 @@ class Task(Record, frozen=True, kw_only=True):
     reference: Solution | None = None
     wrong: tuple[Solution, ...] = ()
     skip: str = ""
-    """Why the task can't run here; empty when it can."""
+    """Why the task can't be run here; empty when it can."""
     judged: bool = False
     """Whether grading it asks a judge."""
     fingerprint: str = ""
@@ -176,13 +178,13 @@ class Call(Record, frozen=True, kw_only=True):
     seconds: float = 0.0
     """From arrival until the whole reply was there."""
     upstream_seconds: float = 0.0
-    """The part of `seconds` spent waiting for the model server, retries included."""
+    """The part of `seconds` that was spent waiting for the model server, retries included."""
     tries: int = 1
     """How often the upstream was asked."""
     model: str = ""
     """The model name as the server reported it."""
     agent: str = ""
-    """Which agent of the harness asked (thread, sub-agent id), as far as its headers tell."""
+    """The agent within the harness that asked (a thread's or sub-agent's id), where its headers tell."""
     usage: Usage = Usage()
     finish: str = ""
     """Why it stopped: `stop`, `tool_calls`, `length`, `content_filter`; `context`: the prompt did not
@@ -227,7 +229,7 @@ class ToolCall(Record, frozen=True, kw_only=True):
     index: int
     name: str
     arguments: Any
-    """As the agent sent them; not validated away."""
+    """As the agent sent them, also where they break the tool's schema."""
     status: int
     reply: Any
     surface: ToolSurface
@@ -267,7 +269,7 @@ class Grade(Record, frozen=True, kw_only=True):
 
 
 class Timing(Record, frozen=True, kw_only=True):
-    """Where an episode's wall-clock time went, seconds. Concurrent waits count once."""
+    """Where an episode's wall-clock time went, seconds. Waits that overlap are counted once."""
 
     total: float = 0.0
     setup: float = 0.0
@@ -284,7 +286,7 @@ class Episode(Record, frozen=True, kw_only=True):
     """`<task id>#<attempt>` or `<task id>#<attempt>.<retry>`; unique within a run."""
     task_id: str
     attempt: int
-    """The member of the group, from 0."""
+    """Which attempt of its group this is, from 0."""
     retry: int = 0
     """How many earlier tries of this attempt ended in an infrastructure error."""
     seed: int = 0
@@ -304,13 +306,14 @@ class Episode(Record, frozen=True, kw_only=True):
     """Unix time, seconds."""
     exit_code: int | None = None
     timed_out: float = 0.0
-    """The wall-clock limit that it reached, seconds: whatever the grade, it failed."""
+    """The wall-clock limit, seconds, where it ran into that; else 0. It has failed then, whatever its
+    grade says of the world that it left."""
     limit: str = ""
-    """The other limit that ended it, in words; its grade stands."""
+    """Any other limit that ended it (turns, memory), in words; else empty. Its grade stands."""
 
 
 class Group(Record, frozen=True, kw_only=True):
-    """The attempts at one task that belong together: n for pass^k, G for GRPO."""
+    """The attempts at one task that are looked at together: the k of pass^k, the group of GRPO."""
 
     task: Task
     episodes: tuple[Episode, ...]

@@ -222,7 +222,6 @@ class ModelProxy:
             body=body,
             task=session.task,
             seed=session.seed,
-            headers=asked.headers,
             locate=session.locate,
         )
         return request, finish

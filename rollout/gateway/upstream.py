@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -33,23 +33,22 @@ class ModelRequest:
     dialect: DialectName
     body: JsonObject
     task: Task
-    """The episode's task: scripted policies play its solutions; real servers must ignore it."""
+    """The episode's task. Scripted policies play its solutions; a real server must not look at it."""
     seed: int = 0
     """The attempt's seed."""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """The harness's request headers, lower-case; for tracing only."""
     locate: Callable[[str], Awaitable[JsonObject]] | None = None
-    """`World.locate`: for scripted policies alone, as `task` is."""
+    """`World.locate`, for scripted policies alone, as `task` is."""
 
 
 @dataclass(frozen=True)
 class ModelReply:
-    """A whole reply, and the tokens behind it where the server tells them."""
+    """A whole reply, and its tokens where the server tells them."""
 
     body: JsonObject
     """In the request's dialect, without server-only fields (token ids, logprobs)."""
     usage: Usage = field(default_factory=Usage)
     finish: str = ""
+    """Why it stopped, as `Call.finish`."""
     model: str = ""
     prompt_ids: bytes = b""
     """int32 little-endian."""
@@ -58,12 +57,13 @@ class ModelReply:
     logprobs: bytes = b""
     """float32 little-endian, one per response id."""
     weights: str = ""
+    """Version of the policy's weights, where the server tells it."""
 
 
 def chat_completion(
     model: str, identity: str, message: JsonObject, finish: str, usage: Usage
 ) -> JsonObject:
-    """A chat reply's body, as an upstream writes it that makes its own."""
+    """The body of a chat reply, for upstreams that have no server to write it."""
     return {
         "id": f"chatcmpl-{identity}",
         "object": "chat.completion",
@@ -103,15 +103,16 @@ class Upstream(ABC):
     """Answers model calls. One instance serves all episodes of a run."""
 
     dialects: frozenset[DialectName] = frozenset({"chat"})
-    """What it speaks, as far as `check()` has found out; the rest is translated to chat for it."""
+    """The dialects that it understands, once `check()` has asked it. The gateway translates the others
+    into chat."""
     model: str = ""
-    """The model's name, as asked for."""
+    """The model's name, as model calls must give it."""
     label: str = ""
-    """What people read: `gpt-oss-20b`, or `reference policy (no LLM)`."""
+    """The name that people read: `gpt-oss-20b`, or `reference policy (no LLM)`."""
     context_window: int = 131_072
     """Tokens; prompt and reply together."""
     scripted: bool = False
-    """Plays what was prepared: has no server, and can judge nothing."""
+    """Whether it plays a prepared script: then it has no server, and can't serve as a judge."""
 
     @classmethod
     def from_spec(cls, argument: str, base_url: str) -> Self:
