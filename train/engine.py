@@ -7,10 +7,11 @@ engine, and reads thoughts and tool calls out of what was sampled. No text is ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-__all__ = ["Engine", "Sampled", "SamplingParams"]
+__all__ = ["Engine", "PolicyEngine", "Sampled", "SamplingParams"]
 
 
 @dataclass(frozen=True)
@@ -56,4 +57,27 @@ class Engine(Protocol):
 
         Raises Transient (rollout.gateway.upstream) where asking again may help.
         """
+        ...
+
+
+class PolicyEngine(Engine, Protocol):
+    """What the local trainer asks of an engine that samples from the policy that it trains."""
+
+    model: Any
+    """transformers' causal language model: the weights that are trained."""
+    tokenizer: Any
+    context_window: int
+    """Tokens, of a prompt and its continuation."""
+    version: str
+    """Of the weights that are sampled from."""
+
+    def updating(self, version: str) -> AbstractAsyncContextManager[None]:
+        """The weights of `model` may change inside; afterwards they are sampled from, as `version`.
+
+        Calls under way end with `abort`, and nothing of the old weights is cached any more.
+        """
+        ...
+
+    def close(self) -> None:
+        """End what the engine runs on."""
         ...

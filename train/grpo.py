@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -29,12 +30,15 @@ from train.mix import Entrant, mix_text, parse_mix, with_guests
 from train.runs import Source
 
 if TYPE_CHECKING:
+    from train.engine import PolicyEngine
     from train.local_trainer import Arena, GrpoRules, Watcher
 
 __all__ = ["arenas", "main", "train_locally"]
 
 SETTINGS = "settings.json"
 STEPS = 100
+ENGINE_MEMORY = 0.4
+"""vLLM's share of the GPU: the trainer's weights and optimizer stay beside it."""
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
 
@@ -91,6 +95,8 @@ def _locally(options: argparse.Namespace) -> None:
             raise UsageError(f"--{name.replace('_', '-')}: needs --eval SPEC, the held-out tasks")
     if options.recipe:
         raise UsageError(f"--recipe {options.recipe}: needs --trainer verl")
+    if options.engine_memory and options.engine != "vllm":
+        raise UsageError("--engine-memory: needs --engine vllm")
     given = {name: value for name, value in vars(options).items() if value is not None}
     credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
     rules = GrpoRules(credit=credit, **_of(given, GrpoRules.__struct_fields__))
@@ -102,6 +108,7 @@ def _locally(options: argparse.Namespace) -> None:
         return
     steps = given.get("steps", STEPS)
     how = _of(given, ("eval_every", "concurrency", "max_tokens", "sandbox", "resume"))
+    how |= _of(given, ("engine", "engine_memory"))
     with progress(steps, quiet=options.quiet) as watcher:
         asyncio.run(
             train_locally(
@@ -124,14 +131,19 @@ def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> None:
     """Open all that training would."""
-    from train.policy import PolicyUpstream
+    from train.local_engine import load_model
 
-    policy = PolicyUpstream.from_spec(options.model, "")
+    start = _engine(options.engine or "torch", options.engine_memory or ENGINE_MEMORY)
+    engine = start(*load_model(options.model))
     shared = ["--sandbox", options.sandbox] if options.sandbox else []
-    opened = arenas(entrants, options.suite, options.eval or "", policy, shared)
-    async with opened as found:
-        for arena in found:
-            print(f"{arena.entrant.name}: {len(arena.tasks)} tasks, {len(arena.held_out)} held out")
+    opened = arenas(entrants, options.suite, options.eval or "", _policy(engine), shared)
+    try:
+        async with opened as found:
+            for arena in found:
+                told = f"{len(arena.tasks)} tasks, {len(arena.held_out)} held out"
+                print(f"{arena.entrant.name}: {told}")
+    finally:
+        engine.close()
 
 
 async def train_locally(
@@ -148,48 +160,50 @@ async def train_locally(
     max_tokens: int = 1024,
     sandbox: str = "auto",
     resume: bool = False,
+    engine: str = "torch",
+    engine_memory: float = ENGINE_MEMORY,
     save_every: int = 1,
     watcher: Watcher | None = None,
 ) -> Path:
     """Train a checkpoint, or go on with the training in `folder`; the last checkpoint.
 
+    `engine` is what samples, "torch" or "vllm", the latter with `engine_memory` as its share of the GPU.
     Raises UsageError for what can't work, and where `folder` holds a training with other settings.
     """
     import torch
 
     from train.local_checkpoint import Checkpoints, restore
-    from train.local_engine import LocalEngine, load_model
+    from train.local_engine import load_model
     from train.local_trainer import Trainer, Watcher
-    from train.policy import PolicyUpstream
 
+    start = _engine(engine, engine_memory)
     settings = {
         "model": model,
         "suite": suite,
         "evaluation": evaluation,
         "harnesses": [msgspec.to_builtins(one) for one in entrants],
         "max_tokens": max_tokens,
+        # The same seed draws other tokens in another engine: that would be another run.
+        "engine": engine,
         **msgspec.to_builtins(rules),
     }
     _claim(folder, settings, resume)
     checkpoint = Checkpoints(folder / "checkpoints").latest()
-    engine = LocalEngine(*load_model(str(checkpoint or model)), slots=concurrency)
+    running = start(*load_model(str(checkpoint or model)), slots=concurrency)
     optimizer = torch.optim.AdamW(
-        engine.model.parameters(),
+        running.model.parameters(),
         lr=rules.learning_rate,
         weight_decay=rules.weight_decay,
         foreach=False,
     )
     if checkpoint is not None:
         restore(optimizer, checkpoint)
-    policy = PolicyUpstream(
-        engine, engine.tokenizer, model="policy", context_window=engine.context_window
-    )
     shared = ["--temperature", str(rules.temperature), "--max-tokens", str(max_tokens)]
     shared += ["--sandbox", sandbox]
     try:
-        async with arenas(entrants, suite, evaluation, policy, shared) as found:
+        async with arenas(entrants, suite, evaluation, _policy(running), shared) as found:
             trainer = Trainer(
-                engine,
+                running,
                 optimizer,
                 rules,
                 folder,
@@ -201,8 +215,28 @@ async def train_locally(
             )
             await trainer.train(found, steps, eval_every=eval_every)
     finally:
-        engine.close()
+        running.close()
     return trainer.checkpoints.latest() or Path(model)
+
+
+def _engine(kind: str, memory: float) -> Callable[..., PolicyEngine]:
+    """What starts an engine for a model and its tokenizer. Raises UsageError without its package."""
+    if kind == "torch":
+        from train.local_engine import LocalEngine
+
+        return LocalEngine
+    from train.vllm_engine import VLLMEngine, import_vllm
+
+    import_vllm()
+    return partial(VLLMEngine, memory=memory)
+
+
+def _policy(engine: PolicyEngine) -> Any:
+    from train.policy import PolicyUpstream
+
+    return PolicyUpstream(
+        engine, engine.tokenizer, model="policy", context_window=engine.context_window
+    )
 
 
 @asynccontextmanager
@@ -298,8 +332,22 @@ def _how(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--temperature", type=number, metavar="T", help="(1)")
     group.add_argument("--max-tokens", type=count, metavar="N", help="of one reply (1024)")
     group.add_argument("--concurrency", type=count, metavar="N", help="episodes at once (32)")
+    group.add_argument("--engine", choices=["torch", "vllm"], help="what samples (torch)")
+    group.add_argument(
+        "--engine-memory",
+        type=_share,
+        metavar="SHARE",
+        help=f"of the GPU's, for vLLM ({ENGINE_MEMORY})",
+    )
     group.add_argument("--sandbox", metavar="KIND", help="(auto)")
     group.add_argument("--seed", type=int, metavar="N", help="(0)")
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, not {text}")
+    return value
 
 
 def _aggregations() -> Sequence[str]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -28,7 +28,7 @@ from train.engine import Sampled, SamplingParams
 from train.local_cache import SlotCache
 from train.local_sampling import draw
 
-__all__ = ["LocalEngine", "load_model"]
+__all__ = ["LocalEngine", "load_model", "stop_ids"]
 
 SLOTS = 32
 
@@ -78,7 +78,7 @@ class _Slot:
 
 
 class LocalEngine:
-    """Implements `train.engine.Engine`. Close it to end its thread."""
+    """Implements `train.engine.PolicyEngine`. Close it to end its thread."""
 
     def __init__(
         self, model: Any, tokenizer: Any, *, slots: int = SLOTS, version: str = "0"
@@ -90,7 +90,7 @@ class LocalEngine:
         self.version = version
         self._cache = SlotCache(model, slots)
         self._slots = [_Slot() for _ in range(slots)]
-        self._stops = _stops(model, tokenizer)
+        self._stops = stop_ids(model, tokenizer)
         self._waiting: list[_Call] = []
         self._running: list[_Call] = []
         self._steps = 0
@@ -128,8 +128,8 @@ class LocalEngine:
             self._news.notify()
         return await future
 
-    @contextmanager
-    def updating(self, version: str) -> Iterator[None]:
+    @asynccontextmanager
+    async def updating(self, version: str) -> AsyncIterator[None]:
         """Change the weights inside. Calls under way end with `abort`; nothing is cached any more."""
         with self._weights:
             yield
@@ -176,18 +176,19 @@ class LocalEngine:
         for call in [call for call in self._running if call.future.cancelled()]:
             self._running.remove(call)
             self._release(call)
-        joined = self._admit()
+        going, joined = list(self._running), self._admit()
+        # Among those that run from here on: whoever fails with the step must be told.
+        self._running = [*going, *joined]
         if joined:
             self._prefill(joined)
-        if self._running:
+        if going:
             rows = [
-                (call.slot, call.ids[-1:], len(call.prompt) + len(call.ids) - 1)
-                for call in self._running
+                (call.slot, call.ids[-1:], len(call.prompt) + len(call.ids) - 1) for call in going
             ]
-            for call in self._running:
+            for call in going:
                 self._slots[call.slot].ids.append(call.ids[-1])
-            self._take(self._running, self._cache.forward(rows))
-        self._running = [call for call in (*self._running, *joined) if not self._ended(call)]
+            self._take(going, self._cache.forward(rows))
+        self._running = [call for call in self._running if not self._ended(call)]
 
     def _admit(self) -> list[_Call]:
         """Give waiting calls a slot each, as long as there are free ones."""
@@ -254,7 +255,8 @@ def load_model(path: str) -> tuple[Any, Any]:
         raise UsageError(f"--model {path}: {str(error).splitlines()[0]}") from error
 
 
-def _stops(model: Any, tokenizer: Any) -> frozenset[int]:
+def stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a turn."""
     told = model.generation_config.eos_token_id
     ids = told if isinstance(told, list) else [told]
     return frozenset(number for number in (*ids, tokenizer.eos_token_id) if number is not None)

@@ -28,9 +28,9 @@ from rollout.runner import Observer
 from rollout.statistics import mean, summarise
 from rollout.types import Episode, JsonObject, Record, Task, Trace
 from train.credit import CreditRules, assign
+from train.engine import PolicyEngine
 from train.local_batch import collate, logprobs, micro_batches
 from train.local_checkpoint import Checkpoints, MetricsFile
-from train.local_engine import LocalEngine
 from train.local_loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
 from train.mix import Entrant, spread
 from train.order import taken
@@ -105,7 +105,7 @@ class Played(NamedTuple):
 class Trainer:
     """Holds the policy that is trained. `step` is how many updates it has behind it."""
 
-    engine: LocalEngine
+    engine: PolicyEngine
     optimizer: torch.optim.Optimizer
     rules: GrpoRules
     folder: Path
@@ -148,7 +148,7 @@ class Trainer:
         played = await self._play(arenas)
         rolled = time.perf_counter()
         rows, values = self._rows(played)
-        with self.engine.updating(str(self.step + 1)):
+        async with self.engine.updating(str(self.step + 1)):
             values |= self._update(rows)
         values |= {
             "time/rollout": rolled - begin,

@@ -45,6 +45,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "estimator": ("anyharness.estimator",),
     "temperature": (f"{ROLLOUT}.temperature",),
     "max_tokens": ("anyharness.max_tokens",),
+    "engine_memory": (f"{ROLLOUT}.gpu_memory_utilization",),
     "seed": ("data.seed",),
 }
 """Options of `python -m train.grpo` -> what they are in verl's config."""
@@ -52,6 +53,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 ELSEWHERE: Mapping[str, str] = {
     "concurrency": "anyharness.concurrency=N (in each of verl's rollout workers)",
     "sandbox": "anyharness.options='--sandbox KIND'",
+    "engine": f"{ROLLOUT}.name=NAME (vllm where it is left out)",
     "mini_batches": f"anyharness.one_update=false {ACTOR}.ppo_mini_batch_size=TASKS",
 }
 """Options that mean something else to the local trainer, and what to write instead."""

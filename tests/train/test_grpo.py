@@ -149,6 +149,8 @@ def test_check_opens_everything_and_trains_nothing(
         (["--suite", "nothing", "--model", "MODEL"], "unknown suite 'nothing'"),
         (["--suite", SUITE, "--model", "MODEL", "--harness", "react:0"], "positive weight"),
         (["--suite", SUITE, "--model", "MODEL", "a.b=1"], "need --trainer verl"),
+        (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "0.5"], "needs --engine vllm"),
+        (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "2"], "between 0 and 1"),
     ],
 )
 def test_wrong_usage_is_one_line(

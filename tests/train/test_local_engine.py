@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
 transformers = pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 
+from rollout.errors import ModelError  # noqa: E402
 from train.engine import SamplingParams  # noqa: E402
 from train.local_engine import LocalEngine  # noqa: E402
 from train.local_sampling import draw  # noqa: E402
@@ -108,7 +109,7 @@ async def test_new_weights_abort_calls_and_empty_the_cache(engine: Any, model: A
     first = await engine.generate(prompt, SamplingParams(8, temperature=0), request="a")
     running = asyncio.create_task(engine.generate(prompt, SamplingParams(290), request="b"))
     await asyncio.sleep(0)
-    with engine.updating("1"):
+    async with engine.updating("1"):
         for parameter in model.parameters():
             parameter.data += 0.3
     aborted = await running
@@ -128,6 +129,17 @@ async def test_a_cancelled_call_frees_its_slot(engine: Any) -> None:
         task.cancel()
     one = await engine.generate([2, 3], SamplingParams(2), request="next")
     assert len(one.ids) <= 2
+
+
+async def test_calls_are_told_when_the_engine_fails(engine: Any) -> None:
+    """Those under way, and the one whose unknown token the model fails at."""
+    running = asyncio.create_task(engine.generate([2, 3], SamplingParams(500), request="a"))
+    await asyncio.sleep(0)
+    unknown = engine.generate([64], SamplingParams(1), request="b")
+    told = await asyncio.gather(running, unknown, return_exceptions=True)
+    assert [type(one) for one in told] == [ModelError, ModelError]
+    with pytest.raises(ModelError, match="IndexError"):
+        await engine.generate([2], SamplingParams(1), request="c")
 
 
 def test_draws_follow_the_distribution_that_is_asked_for() -> None:

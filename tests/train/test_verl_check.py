@@ -96,6 +96,7 @@ def test_every_option_of_the_command_line_is_a_field_of_verls(tmp_path: Path) ->
         "estimator": "rloo",
         "temperature": 0.9,
         "max_tokens": 512,
+        "engine_memory": 0.5,
         "seed": 7,
     }
     told = verl_launch.overrides(given)

@@ -62,8 +62,10 @@ def test_options_become_overrides_in_hydras_grammar() -> None:
 
 
 def test_an_option_that_verl_has_no_equal_of_is_refused_with_what_to_write() -> None:
-    for option in ("mini_batches", "concurrency", "sandbox"):
-        with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}: with .*anyharness"):
+    for option in ("mini_batches", "concurrency", "sandbox", "engine"):
+        with pytest.raises(
+            UsageError, match=f"--{option.replace('_', '-')}: with --trainer verl, write"
+        ):
             verl_launch.overrides({option: 3})
 
 
