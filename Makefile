@@ -47,7 +47,7 @@ $(VERL)/.installed: engines/verl-cpu.txt
 	$(VERL)/bin/pip install -q --no-deps -e .
 	touch $@
 
-# A tiny model learns office drills, by SFT and GRPO: about an hour on two cores, writes docs/learning.md.
+# A tiny model learns office drills, by SFT and GRPO: within an hour on two cores, writes docs/learning.md.
 learn: $(VERL)/.installed
 	$(VERL)/bin/python -m train.learn
 
@@ -62,7 +62,7 @@ test: install
 test-engine: install
 	$(BIN)/python -m pytest -q -m engine
 	$(VLLM)/bin/python -m pytest -q -m engine tests/train/test_vllm_engine.py
-	$(VERL)/bin/python -m pytest -q -m verl tests/train/test_verl_*.py
+	$(VERL)/bin/python -m pytest -q -m verl tests/train
 
 test-slow: install harnesses
 	$(BIN)/python -m pytest -n 2 -q -m 'slow or docker'
