@@ -16,9 +16,9 @@ __all__ = ["recorded_options", "recorded_suite"]
 
 def recorded_options(suite: Suite, manifest: Manifest) -> dict[str, Any]:
     """The suite's own options as they were in the run, and `data`: a path, or None for built-in tasks."""
-    own = argparse.ArgumentParser(add_help=False).add_argument_group()
-    suite.add_arguments(own)
-    known = {action.dest for action in own._group_actions}
+    parser = argparse.ArgumentParser(add_help=False)
+    suite.add_arguments(parser.add_argument_group())
+    known = vars(parser.parse_args([]))
     data = str(manifest.suite.get("data", "built-in"))
     told = {key: value for key, value in manifest.suite.items() if key in known}
     return told | {"data": None if data == "built-in" else Path(data)}

@@ -50,14 +50,18 @@ class CreditRules(Record, frozen=True, kw_only=True):
     reward: Literal["score", "passed"] = "score"
     """The grade's score in [0, 1], or 1 and 0 for passed and failed."""
     unclean: Literal["drop", "mask", "score"] = "drop"
-    """`drop`: neither its rows nor a reward count; hard tasks, which break more often, lose attempts.
-    `mask`: its rows are not trained, its reward (0) stays in the baseline, which lifts its siblings.
-    `score`: trained with reward 0; steps that were right are punished for somebody else's fault."""
+    """What becomes of an attempt that has no grade, and the bias of that.
+
+    `drop`: it counts nowhere. Tasks that break often, mostly hard ones, lose attempts.
+    `mask`: its rows are not trained, but a reward of 0 enters the baseline. That lifts its siblings.
+    `score`: it is trained with reward 0. Right steps are punished for a fault that was not theirs."""
     timeouts: Literal["score", "drop"] = "score"
-    """Episodes whose policy used up the wall clock: failures with reward 0 (else a policy is never told
-    not to stall), or dropped, as DAPO's overlong filtering would."""
+    """Episodes whose policy used up the wall clock. `score`: they failed, with reward 0; otherwise
+    nothing would teach the policy not to stall. `drop`: they count nowhere, as in DAPO's overlong
+    filtering."""
     zero_variance: Literal["keep", "filter"] = "keep"
-    """Groups whose rewards are all equal teach nothing, but count in a batch (DAPO, dynamic sampling)."""
+    """Groups whose rewards are all equal, hence with advantages of 0: `keep` leaves them in the batch,
+    `filter` drops them, as DAPO's dynamic sampling does."""
 
 
 class Credit(Record, frozen=True, kw_only=True):
@@ -76,9 +80,9 @@ class CreditReport:
     episodes: int = 0
     clean: int = 0
     unclean: int = 0
-    """Without a reward of their own; treated as the policy says."""
+    """Without a grade of their own; treated as `CreditRules.unclean` says."""
     valued: int = 0
-    """Unclean, but given a value by the caller."""
+    """Of the unclean ones, those to which the caller gave a value."""
     groups: int = 0
     too_small: int = 0
     """Groups with fewer than two survivors: no baseline, dropped."""
@@ -112,10 +116,11 @@ def assign(
     values: Mapping[str, float] | None = None,
     penalties: Mapping[str, float] | None = None,
 ) -> tuple[dict[str, Credit], CreditReport]:
-    """Credit by episode id, for the episodes that count. Pass one try of each attempt.
+    """Credit by episode id, for the episodes that count.
 
-    `values` gives unclean episodes a reward after all (see `world_values`, `prefix_values`); `penalties`
-    are added to rewards (see `overlong_penalty`). Both by episode id.
+    `episodes` must hold one try of each attempt. `values` are rewards for unclean episodes (see
+    `world_values`, `prefix_values`); `penalties` are added to rewards (see `overlong_penalty`). Both are
+    by episode id.
     """
     values, penalties = values or {}, penalties or {}
     report = CreditReport()
@@ -155,7 +160,7 @@ def _counted(
 def _group(
     members: Mapping[str, tuple[float, bool]], rules: CreditRules, report: CreditReport
 ) -> dict[str, Credit]:
-    """A group of one has no baseline: verl would give it its raw reward as advantage."""
+    """A group of one has no baseline and is dropped. verl would take its raw reward for an advantage."""
     if len(members) < 2:
         report.too_small += 1
         return {}
@@ -252,8 +257,8 @@ def loss_weights(tokens: ArrayLike, episodes: Sequence[str]) -> Floats:
 def overlong_penalty(tokens: float, limit: int, buffer: int) -> float:
     """DAPO's soft overlong punishment (arXiv 2503.14476, eq. 13), in [-1, 0].
 
-    Nothing up to `limit - buffer` tokens, then linear down to -1 at `limit`. verl's reward manager `dapo`
-    goes on below -1, and has a factor.
+    0 up to `limit - buffer` tokens, then linear down to -1 at `limit`. verl's reward manager `dapo` goes
+    on falling below -1, and multiplies by a factor. Raises ValueError for a buffer outside 1..limit.
     """
     if buffer <= 0 or limit < buffer:
         raise ValueError(f"the buffer must be in 1..limit ({limit}), not {buffer}")
@@ -263,8 +268,9 @@ def overlong_penalty(tokens: float, limit: int, buffer: int) -> float:
 def world_values(episodes: Iterable[Episode]) -> dict[str, float]:
     """Values of unclean episodes whose world was graded all the same: that grade.
 
-    Biased low: the agent is judged as if it had chosen to stop there, so good beginnings of long tasks
-    are punished, the more so the earlier the fault came. Unbiased only where nothing was left to do.
+    Biased low: the agent is judged as if it had chosen to stop where it was interrupted. A good beginning
+    of a long task is punished, the more so the earlier the fault came. Only where nothing was left to do
+    is the value unbiased.
     """
     return {
         episode.id: episode.grade.score
@@ -281,11 +287,12 @@ def prefix_values(
 ) -> dict[str, float]:
     """Values of a group's interrupted episodes: the mean reward of siblings that began in the same way.
 
-    An episode is given by its states in order (`train.messages.anchor`), a sibling with its reward. Of
-    the siblings that share the most leading states, at least `least` are needed; an episode that shares
-    none has no value. A Monte Carlo estimate of the prefix, as in VinePPO and RTMC, from few samples:
-    unbiased for the prefix, not for what the episode itself would have done next, of high variance, and
-    near the group's mean (an advantage of 0) where only the first state is shared.
+    An episode is given as its states in order (`train.messages.anchor`), a sibling also with its reward.
+    The prefix is the longest beginning that the episode shares with at least `least` siblings; without
+    one it gets no value. This is a Monte Carlo estimate of the prefix's value, as in VinePPO and RTMC,
+    from few samples: unbiased for the prefix, though not for what this episode would have done next; of
+    high variance; and near the group's mean, so an advantage near 0, where only the first state is
+    shared.
     """
     values = {}
     for name, states in interrupted.items():

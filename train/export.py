@@ -83,10 +83,11 @@ def export_sft(
     failed: bool = False,
     per_task: int = 0,
 ) -> tuple[SftReport, Counts]:
-    """Write conversations of passed episodes (`failed`: of all), `per_task` episodes a task at most.
+    """Write the conversations of passed episodes, or with `failed` of all.
 
-    A conversation that a task's earlier episode has already (call ids apart) is left out, and an episode
-    with nothing new does not count. Memory grows by about 100 bytes a row.
+    `per_task` is the most episodes a task (0: no limit). A conversation that an earlier episode of the
+    task has already, call ids apart, is left out; an episode with nothing new does not count towards the
+    limit. Memory grows by about 100 bytes a row.
     """
     report, counts = SftReport(), Counter(episodes=0, not_passed=0, duplicates=0)
     seen: set[bytes] = set()
@@ -120,9 +121,11 @@ def export_rl(
     soft_overlong: tuple[int, int] | None = None,
     tokenizer: Render | None = None,
 ) -> tuple[Report, Counts]:
-    """Write samples with their credit. `soft_overlong`: limit and buffer of an episode's sampled tokens.
+    """Write samples with their credit.
 
-    Raises MissingTokenIds for an episode without ids, unless there is a `tokenizer`.
+    `score_world` gives interrupted episodes the grade of their world (`world_values`). `soft_overlong` is
+    limit and buffer of `overlong_penalty`, for the tokens that an episode sampled. Raises MissingTokenIds
+    for an episode without token ids, unless there is a `tokenizer`.
     """
     episodes = list(_latest(store))
     penalties = {}

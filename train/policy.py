@@ -2,9 +2,9 @@
 
     upstream = PolicyUpstream(engine, tokenizer, model="qwen", context_window=4096)
 
-The request is rendered with the model's own chat template, the engine is given those ids, and what it
-samples is parsed for the harness and recorded as it is. `--model train.policy:PATH` evaluates a local
-checkpoint in this very way, with `train.local_engine`.
+A request is rendered with the model's own chat template, and the engine continues those ids. Its tokens
+are recorded as they were sampled; their text is parsed into thoughts and tool calls for the harness.
+`--model train.policy:PATH` evaluates a local checkpoint in the same way, with `train.local_engine`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ class PolicyUpstream(Upstream):
         return cls(engine, engine.tokenizer, model=argument, context_window=engine.context_window)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer a chat call. Raises Transient during weight updates, Refused when it is full."""
+        """Answer a chat call.
+
+        Raises Transient when a weight update cut it off, Refused when the prompt does not fit.
+        """
         body = request.body
         prompt = await self._render(body)
         room = self.context_window - len(prompt)
@@ -148,7 +151,8 @@ class PolicyUpstream(Upstream):
 
 
 def _sampling(body: JsonObject, room: int, seed: int, prompt: Sequence[int]) -> SamplingParams:
-    """As the request says. The seed makes a call's tokens depend on its episode and prompt alone."""
+    """How the request wants to be sampled. Its seed is made from the episode's and the prompt, so that
+    the tokens do not depend on what else is sampled at the same time."""
     asked = [body[name] for name in CAPS if isinstance(body.get(name), int)]
     digest = hashlib.sha256(seed.to_bytes(8, "big", signed=True) + array("i", prompt).tobytes())
     return SamplingParams(
@@ -198,5 +202,5 @@ def _message(said: Said, identity: str) -> JsonObject:
 
 
 def _digest(prompt: bytes, response: bytes) -> str:
-    """Different for every turn of an episode, and the same when its tokens are."""
+    """An id for the reply: differs from turn to turn, and is the same again for the same tokens."""
     return hashlib.sha256(prompt + b"\0" + response).hexdigest()[:22]

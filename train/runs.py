@@ -67,7 +67,8 @@ async def attempts(
 ) -> Attempts:
     """n episodes of each task in the order of tasks and attempts, whatever ended first.
 
-    They are kept in `folder`; those that it holds already are not run again. Raises RunnerStopped.
+    They are kept in the episode store `folder`; attempts that it holds already are not run again. Raises
+    RunnerStopped.
     """
     with open_store(folder) as store:
         runner = Runner(

@@ -5,9 +5,10 @@ merge into one sample where a later prompt begins with the earlier prompt and re
 (sub-agents, compacted or rewritten histories, retries that brought another reply) becomes a sample of its
 own. Every sampled token is trained once, after the very prompt that it was sampled from.
 
-Where several calls continue one, its tokens are trained in one sample: with the same agent's next call,
-or else the longest branch. The others begin there, with the shared tokens in their prompt. That costs as
-many tokens as masking them in the response would, and spares a trainer their logits.
+A conversation forks where several calls continue the same one. The tokens before the fork are trained in
+one sample only: that of the same agent's next call, or else that of the longest branch. The samples of
+the other branches begin at the fork and have the shared tokens in their prompt. Masked in the response
+they would be as many, but the trainer would have to compute their logits.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ __all__ = [
 ]
 
 Calls: TypeAlias = Literal["all", "agents", "main", "longest"]
-"""Which calls are trained: all; all but side calls (titles, probes); the main agent's own (no sub-agents,
-no compactions); or those of the one chain with the most sampled tokens."""
+"""Which calls are trained. `all`; `agents`: all but side calls (titles, probes); `main`: the main agent's
+own, no sub-agents and no compactions; `longest`: those of the one chain with the most sampled tokens."""
 
 _ITEM = 4
 """Bytes of one int32 or float32."""
@@ -52,20 +53,23 @@ class MissingTokenIds(UsageError):
 
 
 class Rules(Record, frozen=True, kw_only=True):
-    """What becomes of calls that are not plain."""
+    """Which calls become samples, and how long a sample may be."""
 
     calls: Calls = "all"
     truncated: Literal["train", "mask"] = "train"
-    """Responses cut at a token limit: train them, or keep them as context (DAPO's overlong filtering)."""
+    """Responses that were cut at a token limit: they are trained, or only kept as context (`mask`, DAPO's
+    overlong filtering)."""
     logprobs: bool = True
-    """Whether every call must have log-probabilities; without, samples that lack some have none."""
+    """Whether calls without log-probabilities are dropped. Otherwise they are kept, and a sample that has
+    such a call has no log-probabilities at all."""
     max_tokens: int = 0
-    """Longest prompt and response of a sample together; 0 is no limit."""
+    """Most tokens of a sample, prompt and response together; 0 is no limit."""
     max_response: int = 0
-    """Longest response, tool output between the calls included; 0 is no limit."""
+    """Most tokens of a response, tool output between the calls included; 0 is no limit."""
     overlong: Literal["split", "drop"] = "split"
-    """`split`: a call that would make its sample too long begins a new one, with its own whole prompt,
-    and is dropped only when it is too long by itself. `drop`: the whole chain is dropped."""
+    """What becomes of samples that would be longer. `split`: the call that does not fit any more begins a
+    new sample with its whole prompt, or is dropped where it is too long by itself. `drop`: all calls of
+    the sample are dropped."""
 
 
 PLAIN = Rules()
@@ -81,11 +85,12 @@ class Step(Record, frozen=True, kw_only=True):
     stop: int
     """One past the last."""
     turn: int
-    """t: how many calls came before on the path from the root of the tree."""
+    """t of the return r_t: how many calls came before this one on its path through the tree."""
     last: int
-    """T: the turn of the last call on this step's branch, even where a token budget cut that off."""
+    """T of the return r_t: the turn of the last call on this branch, also where a token budget cut it
+    off."""
     trained: bool = True
-    """False when the rules mask it."""
+    """Whether the rules let it be trained, not only be context."""
     finish: str = ""
     weights: str = ""
 
@@ -134,9 +139,9 @@ class Report:
     empty: int = 0
     """Not a single token was sampled."""
     bad_logprobs: int = 0
-    """As many logprobs as ids are required, all finite; dropped."""
+    """Dropped because the logprobs are not as many as the ids, or not finite."""
     retries: int = 0
-    """Same prompt, same response as another call: collapsed into it."""
+    """Left out because another call has the same prompt and the same response."""
     by_policy: int = 0
     """Left out by `Rules.calls`."""
     overlong: int = 0
@@ -194,7 +199,7 @@ def build_samples(
 
 
 class _Link(NamedTuple):
-    """A call in its place."""
+    """A call, and how deep in the tree of calls it is."""
 
     call: Call
     turn: Turn

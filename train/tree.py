@@ -1,8 +1,8 @@
-"""Calls that continue one another exactly, as a forest and as chains.
+"""Which calls continue which: a forest of calls, and the chains that it is cut into.
 
 A call continues another when its prompt begins with the other's prompt and response, byte for byte.
 Conversations are not lines: sub-agents, compacted or rewritten histories and retries fork or start anew.
-Nothing here looks at the order of arrival, so it does not matter.
+The order in which calls arrived plays no part in this.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Turn(NamedTuple):
     whole: bytes
     """Prompt and response."""
     prompt: int
-    """The prompt's part of `whole`, bytes."""
+    """How many bytes of `whole` are the prompt."""
     lineage: Hashable = None
-    """Who asked. Where several calls continue one, its own kind comes first."""
+    """Who asked. At a fork the chain goes on with a call of the same lineage, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Forest:
     """The turns by their positions in what was given."""
 
     chains: list[list[int]]
-    """Each turn once: it is followed by the one that continues it, so a fork starts a new chain. Every
-    chain ends in a leaf, hence there are as few as there can be."""
+    """Paths through the forest that hold each turn exactly once. At a fork one branch goes on with the
+    chain, and each other branch starts a new one. Every chain ends in a leaf, so there are as few as
+    possible."""
     depth: list[int]
     """How many turns came before on the path to each."""
     twins: list[int]
@@ -80,7 +81,8 @@ def _chains(turns: Sequence[Turn], kept: Sequence[int], parent: Sequence[int]) -
 
 
 def _heirs(turns: Sequence[Turn], kept: Sequence[int], parent: Sequence[int]) -> dict[int, int]:
-    """The child that each turn's chain goes on with: of the same lineage, then the farthest reaching."""
+    """The child that each turn's chain goes on with: one of the same lineage, then the longest
+    branch's."""
     reach = [len(turn.whole) for turn in turns]
     heir: dict[int, int] = {}
     rank: dict[int, tuple[bool, int]] = {}
