@@ -21,7 +21,7 @@ from judges.options import (
     add_protocol_arguments,
     make_protocol,
     note,
-    open_judge,
+    open_judge_again,
 )
 from judges.report import Report, print_report
 from rollout.errors import UsageError
@@ -155,18 +155,8 @@ def _protocol(chosen: argparse.Namespace, recorded: argparse.Namespace) -> Proto
 async def _opened_judge(
     manifest: Manifest, chosen: argparse.Namespace
 ) -> AsyncIterator[tuple[str, Judge]]:
-    """The judge and its spec: those of the run, where none is named."""
-    recorded = manifest.judge
-    spec, address = chosen.judge, chosen.judge_base_url
-    temperature = chosen.judge_temperature
-    if not spec:
-        spec, address = recorded.get("spec", ""), address or recorded.get("base_url", "")
-        temperature = recorded.get("temperature", temperature)
-    cache = chosen.judge_cache or chosen.run
-    # Where the run's own judge is gone, what it said is still there.
-    async with open_judge(
-        spec, address, cache, temperature=temperature, check=bool(chosen.judge)
-    ) as judge:
+    """The judge and its spec. Raises UsageError where neither the user nor the run names one."""
+    async with open_judge_again(chosen, manifest.judge, chosen.run) as (spec, judge):
         if judge is None:
             raise UsageError(
                 f"{chosen.run} was run without a judge: name one with --judge openai:NAME"

@@ -18,6 +18,7 @@ from rollout.gateway.upstream import Upstream
 from rollout.judge import Judge
 from rollout.plugins import available, load, unknown
 from rollout.protocol import Protocol
+from rollout.types import JsonObject
 
 __all__ = [
     "add_judge_arguments",
@@ -25,6 +26,7 @@ __all__ = [
     "make_protocol",
     "note",
     "open_judge",
+    "open_judge_again",
     "protocols",
 ]
 
@@ -133,6 +135,24 @@ async def open_judge(
         yield LLMJudge(upstream, kept, temperature=temperature)
     finally:
         await upstream.close()
+
+
+@asynccontextmanager
+async def open_judge_again(
+    chosen: argparse.Namespace, recorded: JsonObject, folder: Path
+) -> AsyncIterator[tuple[str, Judge | None]]:
+    """The judge that the options name, or else the one of a run in `folder`; its spec, and the judge.
+
+    `recorded` is what the run's manifest says of its judge. That one need not be reachable as long as its
+    old replies will do. `--judge-base-url` without `--judge` says where the run's judge is now.
+    """
+    spec, address, temperature = chosen.judge, chosen.judge_base_url, chosen.judge_temperature
+    if not spec:
+        spec, address = recorded.get("spec", ""), address or recorded.get("base_url", "")
+        temperature = recorded.get("temperature", temperature)
+    cache, check = chosen.judge_cache or folder, bool(chosen.judge)
+    async with open_judge(spec, address, cache, temperature=temperature, check=check) as judge:
+        yield spec, judge
 
 
 def _protocol(name: str) -> type[Protocol] | None:

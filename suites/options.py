@@ -17,7 +17,7 @@ from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
 
-__all__ = ["Options", "Parser", "add_judge_arguments", "parse", "positive", "select"]
+__all__ = ["Options", "Parser", "parse", "positive", "select"]
 
 MODELS = """\
 models:

@@ -18,7 +18,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from judges.options import open_judge
+from judges.options import add_judge_arguments, open_judge_again
 from rollout.episode import grade_again
 from rollout.errors import UsageError
 from rollout.judge import Judge
@@ -27,7 +27,7 @@ from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, JsonObject, Outcome, Record, Task
-from suites.options import Parser, add_judge_arguments, positive
+from suites.options import Parser, positive
 from suites.progress import STYLES
 from suites.result import print_result, summarise_run
 
@@ -53,14 +53,7 @@ async def rescore(suite: Suite, argv: Sequence[str], screen: Console) -> int:
     """Grade again, write, print; the exit code. Raises UsageError."""
     folder, manifest, chosen = _arguments(suite, argv)
     tasks = {task.id: task for task in suite.tasks(chosen.data)}
-    spec, address = chosen.judge, chosen.judge_base_url
-    if not spec:
-        chosen.judge_temperature = manifest.judge.get("temperature", chosen.judge_temperature)
-        spec, address = manifest.judge.get("spec", ""), manifest.judge.get("base_url", "")
-    cache = chosen.judge_cache or folder
-    async with open_judge(
-        spec, address, cache, temperature=chosen.judge_temperature, check=bool(chosen.judge)
-    ) as judge:
+    async with open_judge_again(chosen, manifest.judge, folder) as (spec, judge):
         before, after = await _grade(suite, tasks, folder, judge, chosen.concurrency)
         header = Header(
             rescored=time.strftime("%Y-%m-%dT%H:%M:%S"),

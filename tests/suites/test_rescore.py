@@ -124,6 +124,19 @@ def test_the_runs_own_judge_needs_no_server_for_what_it_said(tmp_path, capsys, s
     assert call(Toy(Judged()), "rescore", out, *judge) == 2
 
 
+def test_the_runs_own_judge_may_have_moved(tmp_path, server) -> None:
+    judge = ("--judge", "openai:strict", "--judge-base-url", server.url)
+    out = run(Toy(Judged()), tmp_path / "run", *judge)
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["judge"]["base_url"] = "http://127.0.0.1:9/v1"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    asked = len(server.requests)
+    moved = ("--judge-base-url", server.url, "--judge-cache", tmp_path / "empty")
+    assert call(Toy(Judged()), "rescore", out, *moved) == 0
+    assert len(server.requests) > asked
+    assert {episode["outcome"] for episode in rescored(out)[0][1:]} == {"passed", "skipped"}
+
+
 def test_what_the_judge_cost_stands_under_the_table(tmp_path, capsys, server) -> None:
     judge = ("--judge", "openai:strict", "--judge-base-url", server.url, "--concurrency", 1)
     out = run(Toy(Judged()), tmp_path / "run", *judge)
