@@ -139,11 +139,14 @@ async def test_what_is_wrong_is_told_in_one_line(tmp_path: Path) -> None:
         assert await client.submit("milk", n=1, id="mine") == "mine"
 
 
+FULL = "the queue is full, of groups open or not acknowledged (--queue 1)"
+
+
 async def test_a_full_queue_asks_for_patience(tmp_path: Path) -> None:
     async with served(tmp_path, "--queue", "1") as (client, url):
         await client.submit("milk", n=1, id="one")
         status, told = await ask(url, "POST", "/v1/groups", {"task_id": "soap", "n": 1})
-        assert (status, told["error"]) == (429, "1 groups are open or not acknowledged")
+        assert (status, told["error"]) == (429, FULL)
 
 
 async def test_paused_calls_wait_and_a_cancelled_group_is_gone(tmp_path: Path) -> None:
