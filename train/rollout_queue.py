@@ -115,7 +115,9 @@ class Queue:
                 raise Conflict(f"group {order.id!r} was asked for with other settings")
             return known
         if sum(entry.state in (*OPEN, *READY) for entry in self.entries.values()) >= self._limit:
-            raise Full(f"the queue is full, of groups open or not acknowledged (--queue {self._limit})")
+            raise Full(
+                f"the queue is full, of groups open or not acknowledged (--queue {self._limit})"
+            )
         self._write(_Event(id=order.id, state="queued", order=order))
         self.entries[order.id] = Entry(order)
         return self.entries[order.id]
