@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,6 +24,7 @@ from judges.options import (
 )
 from judges.report import Report, print_report
 from rollout.errors import UsageError
+from rollout.processes import cancel_on_signals
 from rollout.judge import Judge
 from rollout.manifest import Manifest
 from rollout.options import Parser
@@ -62,10 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 async def _main(chosen: argparse.Namespace, screen: Console) -> int:
-    loop, this = asyncio.get_running_loop(), asyncio.current_task()
-    assert this is not None
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, this.cancel)
+    cancel_on_signals()
     try:
         return await _calibrate(chosen, screen)
     except asyncio.CancelledError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-import signal
 import sys
 import time
 from collections import Counter
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from rollout.episode import Setup
 from rollout.errors import UsageError, usable
+from rollout.processes import cancel_on_signals
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
@@ -62,11 +62,7 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
 
 async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: Console) -> int:
     folder = _folder(suite, options)
-    loop, this = asyncio.get_running_loop(), asyncio.current_task()
-    assert this is not None
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup sets it
-            loop.add_signal_handler(number, this.cancel)
+    cancel_on_signals()
     try:
         async with open_setup(suite, options, folder) as setup:
             tasks = fitted(suite, tasks, setup)
