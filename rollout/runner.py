@@ -80,6 +80,7 @@ class Runner:
         stored = self.store.latest() if self.store else {}
         source = iter(tasks)
         pending: set[asyncio.Task[Group]] = set()
+        finished: set[asyncio.Task[Group]] = set()
         ahead = -(-self.concurrency // n) + 1
         try:
             while True:
@@ -93,7 +94,7 @@ class Runner:
                 for group_task in finished:
                     yield group_task.result()
         finally:
-            await _cancel(pending)
+            await _cancel(pending | finished)
 
     async def _group(
         self,
@@ -108,6 +109,7 @@ class Runner:
             asyncio.create_task(self._attempt(task, i, earlier.get(i), slots)) for i in range(n)
         }
         episodes: list[Episode] = []
+        finished: set[asyncio.Task[Episode]] = set()
         try:
             while under_way:
                 finished, under_way = await asyncio.wait(
@@ -117,7 +119,7 @@ class Runner:
                 if enough is not None and enough(episodes):
                     break
         finally:
-            await _cancel(under_way)
+            await _cancel(under_way | finished)
         return Group(task=task, episodes=tuple(sorted(episodes, key=lambda e: e.attempt)))
 
     async def _attempt(
@@ -191,7 +193,10 @@ def _take(source: Iterator[Task], count: int) -> Iterator[Task]:
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[object]]) -> None:
-    """Cancel and wait, so that sandboxes are gone before the caller goes on."""
+    """Cancel and wait, so that sandboxes are gone before the caller goes on.
+
+    Of what has ended already the exception is taken: only the first one that failed is raised.
+    """
     tasks = list(tasks)
     for task in tasks:
         task.cancel()

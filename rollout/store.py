@@ -12,6 +12,7 @@ the store for append cuts it off and says so. Damage anywhere else is an error, 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import zlib
@@ -26,7 +27,7 @@ import zstandard
 from rollout.errors import UsageError, usable
 from rollout.types import Episode, Record, Trace
 
-__all__ = ["EpisodeStore", "storable", "sync_folder"]
+__all__ = ["EpisodeStore", "lock_folder", "storable", "sync_folder"]
 
 EPISODES = "episodes.jsonl"
 TRACES = "traces.zst"
@@ -83,7 +84,7 @@ class EpisodeStore:
                 f"{folder} holds a run already: add --resume to go on with it, "
                 "or choose another folder"
             )
-        store = cls(folder, _lock(folder))
+        store = cls(folder, lock_folder(folder))
         sync_folder(folder)
         return store
 
@@ -95,7 +96,7 @@ class EpisodeStore:
         can't be read.
         """
         _require(folder)
-        store = cls(folder, _lock(folder))
+        store = cls(folder, lock_folder(folder))
         try:
             store._recover()
         except BaseException:
@@ -294,8 +295,11 @@ def _require(folder: Path) -> None:
             raise UsageError(f"{folder} holds no run: {name} is missing")
 
 
-def _lock(folder: Path) -> int:
-    """Take the run's lock; the kernel frees it when this process ends, however it ends."""
+def lock_folder(folder: Path) -> int:
+    """Take the lock of a folder of results, made where there is none; close what is returned to free it.
+
+    The kernel frees it when this process ends, however it ends. Raises UsageError where another holds it.
+    """
     with usable(folder, "a run needs a folder to write to"):
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -307,8 +311,9 @@ def _lock(folder: Path) -> int:
         raise UsageError(
             f"{folder} is being written by process {pid}: wait for it or stop it"
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    with contextlib.suppress(OSError):  # the disk is full: then nobody is told who holds it
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     return lock
 
 

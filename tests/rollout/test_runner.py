@@ -1,22 +1,24 @@
 """Groups: order, concurrency, retries, resume, early cut-off, and knowing when to stop."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support.toys import Acting, Fake, Notes, note_task, save_note
 
 from rollout.episode import Setup
+from rollout.errors import UsageError
 from rollout.gateway.server import Gateway
 from rollout.harness import Job
 from rollout.runner import Observer, Runner, RunnerStopped, attempt_seed
 from rollout.sandboxes.local import Local
 from rollout.store import EpisodeStore
-from rollout.types import Outcome, Task
+from rollout.types import Episode, Outcome, Task
 
 
 @asynccontextmanager
@@ -201,6 +203,29 @@ async def test_a_group_can_be_cut_off_early() -> None:
         [group] = [group async for group in groups]
     assert len(group.episodes) == 1
     assert len(cancelled) == 2
+
+
+async def test_attempts_that_fail_together_are_told_once() -> None:
+    told: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: told.append(what["message"]))
+
+    class Full:
+        barrier = asyncio.Barrier(6)
+
+        def latest(self) -> dict[tuple[str, int], Episode]:
+            return {}
+
+        async def append(self, *_: object) -> None:
+            await self.barrier.wait()
+            raise UsageError("no space left")
+
+    async with setup() as ready:
+        runner = Runner(ready, store=cast(EpisodeStore, Full()), concurrency=8)
+        with pytest.raises(UsageError, match="no space left"):
+            async for _ in runner.groups([note_task(x) for x in "ab"], 3):
+                pass
+    gc.collect()
+    assert told == []
 
 
 async def test_a_dead_infrastructure_stops_the_run() -> None:
