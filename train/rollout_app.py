@@ -77,6 +77,8 @@ class _Service:
             raise _Bad(f"n: {wanted.n} is not from 1 to {MOST_ATTEMPTS}")
         if wanted.id and not NAME.fullmatch(wanted.id):
             raise _Bad(f"id: {wanted.id!r} is not 1 to 100 letters, digits, dots, dashes")
+        if wanted.seed is not None and not -(2**63) <= wanted.seed < 2**63:
+            raise _Bad(f"seed: {wanted.seed} has more than 64 bits")
         name = wanted.id or secrets.token_hex(8)
         seed = zlib.crc32(name.encode()) if wanted.seed is None else wanted.seed
         order = Order(id=name, task_id=wanted.task_id, n=wanted.n, seed=seed)

@@ -18,6 +18,7 @@ import msgspec
 
 __all__ = ["RolloutClient", "RolloutServerError"]
 
+MESSAGEPACK = "application/msgpack"
 POLL = 30.0
 """Seconds that one request for finished groups waits."""
 
@@ -31,7 +32,7 @@ class RolloutClient:
 
     def __init__(self, url: str, token: str = "", *, tries: int = 8, pause: float = 1.0) -> None:
         self._url, self._tries, self._pause = url.rstrip("/"), tries, pause
-        headers = {"Accept": "application/msgpack"}
+        headers = {"Accept": MESSAGEPACK}
         self._headers = headers | ({"Authorization": f"Bearer {token}"} if token else {})
         self._http: aiohttp.ClientSession | None = None
 
@@ -84,12 +85,14 @@ class RolloutClient:
                     if reply.status == 429:
                         await asyncio.sleep(float(reply.headers.get("Retry-After", "1")))
                         continue
-            except aiohttp.ClientError:
+            except (aiohttp.ClientError, TimeoutError):
                 tried += 1
                 if tried >= self._tries:
                     raise
                 await asyncio.sleep(min(30.0, self._pause * 2 ** (tried - 1)))
                 continue
+            if reply.content_type != MESSAGEPACK:  # not the server: a proxy, or a bug
+                raise RolloutServerError(f"{method} {path}: {reply.status} {reply.reason}")
             told: dict[str, Any] = msgspec.msgpack.decode(data)
             if reply.status >= 400:
                 raise RolloutServerError(f"{method} {path}: {told.get('error')}")

@@ -62,6 +62,8 @@ class Workshop:
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     """Notified when a group is ready, or an order came or went."""
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _fault: RolloutError | None = None
+    """Why the disk takes no more. Every group would fail of it: they wait for the next start."""
 
     def hall(self, order: Order) -> Hall:
         """Where an order is run: the same after a restart. Raises UsageError for an unknown task."""
@@ -83,7 +85,9 @@ class Workshop:
                     work = asyncio.create_task(self._work(entry, slots))
                     self._running[entry.order.id] = work
                 async with self.changed:
-                    await self.changed.wait_for(self._can_start)
+                    await self.changed.wait_for(lambda: self._fault or self._can_start())
+                if self._fault is not None:
+                    raise self._fault
         finally:
             for work in self._running.values():
                 work.cancel()
@@ -119,22 +123,29 @@ class Workshop:
 
     async def _work(self, entry: Entry, slots: asyncio.Semaphore) -> None:
         order = entry.order
+        failed = ""
         try:
             await self._attempt(order, slots)
         except asyncio.CancelledError:
             if entry.state == "running":  # the server stops; it goes on with it when it is back
                 entry.state = "queued"
-            return
         except (RolloutError, OSError) as error:
-            self.queue.move(entry, "failed", one_line(str(error)))
+            failed = one_line(str(error))
+            if isinstance(error, OSError) or isinstance(error.__cause__, OSError):
+                entry.state, self._fault = "queued", UsageError(failed)
         except Exception as error:  # a bug in a plug-in: the client must not wait for ever
             logger.exception("group %s", order.id)
-            self.queue.move(entry, "failed", one_line(f"{type(error).__name__}: {error}"))
-        else:
-            self.queue.move(entry, "finished")
-        finally:
-            self._running.pop(order.id, None)
-            await self.notify()
+            failed = one_line(f"{type(error).__name__}: {error}")
+        self._running.pop(order.id, None)
+        if entry.state == "running":
+            self._end(entry, failed)
+        await self.notify()
+
+    def _end(self, entry: Entry, failed: str) -> None:
+        try:
+            self.queue.move(entry, "failed" if failed else "finished", failed)
+        except RolloutError as error:
+            entry.state, self._fault = "queued", error
 
     async def _attempt(self, order: Order, slots: asyncio.Semaphore) -> None:
         hall = self.hall(order)

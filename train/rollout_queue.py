@@ -177,9 +177,16 @@ class Queue:
                 del self.entries[gone.order.id]
 
     def _write(self, event: _Event) -> None:
-        with usable(self._path):
-            os.write(self._file, msgspec.json.encode(event) + b"\n")
-            os.fsync(self._file)
+        with usable(self._path, "make room and start the server again"):
+            end = os.fstat(self._file).st_size
+            rest = memoryview(msgspec.json.encode(event) + b"\n")
+            try:
+                while rest:  # a disk that is nearly full takes a part of it
+                    rest = rest[os.write(self._file, rest) :]
+                os.fsync(self._file)
+            except OSError:
+                os.ftruncate(self._file, end)
+                raise
 
     def _replay(self) -> None:
         """Read the journal; a last line that was cut off is removed: nobody was told of it."""

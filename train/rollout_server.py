@@ -24,7 +24,7 @@ from typing import get_args
 import msgspec
 from aiohttp import web
 
-from rollout.errors import RolloutError, UsageError, usable
+from rollout.errors import RolloutError, UsageError
 from rollout.types import JsonObject
 from suites.options import Parser, positive
 from suites.setup import make_upstream
@@ -35,11 +35,15 @@ from train.rollout_app import SCHEMA, application
 from train.rollout_groups import Hall, Rulebook, Workshop
 from train.rollout_queue import Queue
 from train.runs import Source
+from train.settings import changes, note, noted
 
 __all__ = ["main", "serve"]
 
 SERVED = "served.json"
 TOKEN = "ANYHARNESS_ROLLOUT_TOKEN"
+SHUTDOWN = 1.0
+"""Seconds that answers under way have at the end: clients wait for groups much longer."""
+
 FAILED, USAGE = 1, 2
 """Exit codes beside 0."""
 
@@ -88,7 +92,7 @@ async def serve(options: argparse.Namespace) -> AsyncIterator[tuple[str, asyncio
         stack.callback(queue.close)
         shop = Workshop(queue, halls, options.folder, options.concurrency, options.discard_acked)
         app = application(shop, gate, rules, about, token)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, options.host, options.port)
@@ -136,21 +140,13 @@ def _about(halls: Sequence[Hall], rules: Rulebook) -> JsonObject:
 def _claim(folder: Path, about: JsonObject) -> None:
     """Note what is served from a folder, or see that it is the same as before the restart."""
     path = folder / SERVED
-    told = msgspec.json.encode(about)
-    with usable(path):
-        if path.exists():
-            old = msgspec.json.decode(path.read_bytes())
-            new = msgspec.json.decode(told)
-            if changed := [name for name in new if old.get(name) != new[name]]:
-                raise UsageError(
-                    f"{path}: groups here were made with another {', '.join(changed)};"
-                    " choose another --folder"
-                )
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".tmp")
-        draft.write_bytes(told)
-        draft.replace(path)
+    if (old := noted(path)) is None:
+        note(path, about)
+    elif changed := changes(old, about):
+        raise UsageError(
+            f"{path}: groups here were made with another {', '.join(changed)};"
+            " choose another --folder"
+        )
 
 
 def _loopback(host: str) -> bool:
@@ -158,6 +154,12 @@ def _loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to 65535")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -189,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
         help="orders and episodes are kept here",
     )
     parser.add_argument("--host", default="127.0.0.1", help="(127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8700, help="0 takes a free one (8700)")
+    parser.add_argument("--port", type=_port, default=8700, help="0 takes a free one (8700)")
     parser.add_argument(
         "--concurrency", type=count, default=8, metavar="N", help="episodes at once (8)"
     )

@@ -90,5 +90,4 @@ def open_store(folder: Path) -> EpisodeStore:
     """The folder's store, made where there is none."""
     if (folder / "episodes.jsonl").exists():
         return EpisodeStore.open(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     return EpisodeStore.create(folder)

@@ -1,5 +1,7 @@
 """The journal of a rollout server: leases, limits, restarts, torn lines."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,31 @@ def test_a_torn_last_line_is_removed(tmp_path: Path, clock: Clock) -> None:
     again.submit(order("b"))
     again.close()
     assert list(queue(tmp_path, clock).entries) == ["a", "b"]
+
+
+@pytest.mark.parametrize("room", [0, 10, 50])
+def test_a_full_disk_leaves_the_journal_as_it_was(
+    room: int, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = queue(tmp_path, clock)
+    orders.submit(order("a"))
+    left, write = room, os.write
+
+    def nearly_full(file: int, data: bytes) -> int:
+        nonlocal left
+        if left == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        part = bytes(data)[:left]
+        left -= len(part)
+        return write(file, part)
+
+    monkeypatch.setattr(os, "write", nearly_full)
+    with pytest.raises(UsageError, match=r"orders\.jsonl: No space left.*make room"):
+        orders.submit(order("b"))
+    monkeypatch.undo()
+    orders.submit(order("c"))
+    orders.close()
+    assert list(queue(tmp_path, clock).entries) == ["a", "c"]
 
 
 def test_a_spoilt_line_is_named(tmp_path: Path, clock: Clock) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import errno
 import json
 import os
 import re
@@ -14,12 +15,15 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from support.scripted_server import ScriptedServer, text
 from support.toy_suite import TASKS
 
 from rollout.errors import UsageError
 from train.rollout_client import RolloutClient, RolloutServerError
 from train.rollout_groups import Workshop
+from train.rollout_queue import Queue
 from train.rollout_server import _parser, serve
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +130,7 @@ async def test_what_is_wrong_is_told_in_one_line(tmp_path: Path) -> None:
             ({"task_id": "milk", "n": 0}, "n: 0"),
             ({"task_id": "milk", "n": 1, "id": "../up"}, "id: '../up'"),
             ({"task_id": "milk", "n": 1, "color": "red"}, "color"),
+            ({"task_id": "milk", "n": 1, "seed": 2**70}, "seed: 1180.* has more than 64 bits"),
         ]:
             status, told = await ask(url, "POST", "/v1/groups", body)
             assert status == 400
@@ -175,6 +180,62 @@ async def test_a_group_that_hits_a_bug_has_failed(
         await client.submit("milk", n=1)
         group = await first(client)
     assert (group["state"], group["reason"]) == ("failed", "KeyError: 'milk'")
+
+
+async def test_a_full_disk_ends_the_server_and_no_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(*_: object) -> None:
+        raise UsageError("groups: no space left") from OSError(errno.ENOSPC, "no space left")
+
+    for owner, name in ((Workshop, "_attempt"), (Queue, "move")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, full if owner is Workshop else _refusing(Queue.move))
+            async with serve(options(tmp_path)) as (url, work), RolloutClient(url) as client:
+                await client.submit("milk", n=1, id="kept")
+                with pytest.raises(UsageError, match="no space left"):
+                    await work
+    async with served(tmp_path) as (client, _):
+        assert (await first(client))["state"] == "finished"
+
+
+def _refusing(move: Any) -> Any:
+    """A journal that takes no ends of groups."""
+
+    def moved(queue: Queue, entry: Any, state: str, reason: str = "") -> None:
+        if state != "running":
+            raise UsageError("orders.jsonl: no space left")
+        move(queue, entry, state, reason)
+
+    return moved
+
+
+async def test_it_ends_at_once_though_clients_wait(tmp_path: Path) -> None:
+    async with started(tmp_path) as (process, url), aiohttp.ClientSession() as http:
+        waiting = asyncio.create_task(http.get(f"{url}/v1/groups?wait=60"))
+        await ask(url, "GET", "/v1/info")
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 30) == 0
+        with pytest.raises(aiohttp.ClientError):
+            await waiting
+
+
+async def test_the_client_names_a_server_that_is_none() -> None:
+    async def html(_: web.Request) -> web.Response:
+        return web.Response(text="<h1>Bad Gateway</h1>", status=502, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/v1/info", html)
+    async with TestServer(app) as server, RolloutClient(str(server.make_url("/"))) as client:
+        with pytest.raises(RolloutServerError, match="502 Bad Gateway"):
+            await client.info()
+
+
+async def test_a_damaged_note_of_what_is_served_is_named(tmp_path: Path) -> None:
+    (tmp_path / "served.json").write_text("{")
+    with pytest.raises(UsageError, match=r"served\.json is damaged"):
+        async with serve(options(tmp_path)):
+            pass
 
 
 async def test_a_secret_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
