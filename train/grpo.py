@@ -13,21 +13,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
-from rollout.errors import RolloutError, UsageError, usable
+from rollout.errors import RolloutError, UsageError
+from rollout.processes import cancel_on_signals
+from rollout.store import lock_folder
 from rollout.types import JsonObject
 from suites.options import Parser, positive
 from train.credit import CreditRules, Estimator
 from train.mix import Entrant, mix_text, parse_mix, with_guests
 from train.runs import Source
+from train.settings import changes, note, noted
 
 if TYPE_CHECKING:
     from train.engine import PolicyEngine
@@ -53,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except (RolloutError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print("interrupted; the same command with --resume goes on", file=sys.stderr)
         sys.exit(INTERRUPTED)
 
@@ -109,20 +113,23 @@ def _locally(options: argparse.Namespace) -> None:
     steps = given.get("steps", STEPS)
     how = _of(given, ("eval_every", "concurrency", "max_tokens", "sandbox", "resume"))
     how |= _of(given, ("engine", "engine_memory"))
-    with progress(steps, quiet=options.quiet) as watcher:
-        asyncio.run(
-            train_locally(
-                options.model,
-                options.out or Path("runs") / "grpo",
-                rules,
-                entrants,
-                suite=options.suite,
-                evaluation=options.eval or "",
-                steps=steps,
-                watcher=watcher,
-                **how,
-            )
+
+    async def train(watcher: Watcher) -> None:
+        cancel_on_signals()
+        await train_locally(
+            options.model,
+            options.out or Path("runs") / "grpo",
+            rules,
+            entrants,
+            suite=options.suite,
+            evaluation=options.eval or "",
+            steps=steps,
+            watcher=watcher,
+            **how,
         )
+
+    with progress(steps, quiet=options.quiet) as watcher:
+        asyncio.run(train(watcher))
 
 
 def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -168,11 +175,10 @@ async def train_locally(
     """Train a checkpoint, or go on with the training in `folder`; the last checkpoint.
 
     `engine` is what samples, "torch" or "vllm", the latter with `engine_memory` as its share of the GPU.
-    Raises UsageError for what can't work, and where `folder` holds a training with other settings.
+    Raises UsageError for what can't work, and where `folder` holds a training with other settings, or
+    one that another process is at.
     """
-    import torch
-
-    from train.local_checkpoint import Checkpoints, restore
+    from train.local_checkpoint import Checkpoints
     from train.local_engine import load_model
     from train.local_trainer import Trainer, Watcher
 
@@ -187,35 +193,30 @@ async def train_locally(
         "engine": engine,
         **msgspec.to_builtins(rules),
     }
-    _claim(folder, settings, resume)
-    checkpoint = Checkpoints(folder / "checkpoints").latest()
-    running = start(*load_model(str(checkpoint or model)), slots=concurrency)
-    optimizer = torch.optim.AdamW(
-        running.model.parameters(),
-        lr=rules.learning_rate,
-        weight_decay=rules.weight_decay,
-        foreach=False,
-    )
-    if checkpoint is not None:
-        restore(optimizer, checkpoint)
     shared = ["--temperature", str(rules.temperature), "--max-tokens", str(max_tokens)]
     shared += ["--sandbox", sandbox]
-    try:
-        async with arenas(entrants, suite, evaluation, _policy(running), shared) as found:
-            trainer = Trainer(
-                running,
-                optimizer,
-                rules,
-                folder,
-                step=int(checkpoint.name) if checkpoint else 0,
-                reference=load_model(model)[0] if rules.kl else None,
-                concurrency=concurrency,
-                watcher=watcher or Watcher(),
-                save_every=save_every,
-            )
-            await trainer.train(found, steps, eval_every=eval_every)
-    finally:
-        running.close()
+    with _locked(folder):
+        _compare(folder / SETTINGS, settings, resume)
+        checkpoint = Checkpoints(folder / "checkpoints").latest()
+        loaded, tokenizer, optimizer = _load(model, checkpoint, rules)
+        running = start(loaded, tokenizer, slots=concurrency)
+        try:
+            async with arenas(entrants, suite, evaluation, _policy(running), shared) as found:
+                note(folder / SETTINGS, settings)
+                trainer = Trainer(
+                    running,
+                    optimizer,
+                    rules,
+                    folder,
+                    step=int(checkpoint.name) if checkpoint else 0,
+                    reference=load_model(model)[0] if rules.kl else None,
+                    concurrency=concurrency,
+                    watcher=watcher or Watcher(),
+                    save_every=save_every,
+                )
+                await trainer.train(found, steps, eval_every=eval_every)
+        finally:
+            running.close()
     return trainer.checkpoints.latest() or Path(model)
 
 
@@ -257,23 +258,49 @@ async def arenas(
         yield found
 
 
-def _claim(folder: Path, settings: JsonObject, resume: bool) -> None:
-    """Write down what is trained how, or see that it is the same."""
-    path = folder / SETTINGS
-    if path.exists():
-        if not resume:
-            raise UsageError(f"{folder} holds a training: add --resume, or choose another --out")
-        old = msgspec.json.decode(path.read_bytes())
-        changed = [name for name in settings if old.get(name) != settings[name]]
-        if changed:
-            told = ", ".join(f"{name} was {old.get(name)!r}" for name in changed[:5])
-            raise UsageError(f"{folder}: can't be resumed with other settings: {told}")
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Two trainers in one folder would spoil each other's work. Raises UsageError for the second."""
+    lock = lock_folder(folder)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _compare(path: Path, settings: JsonObject, resume: bool) -> None:
+    """See that what is to be trained is what the folder holds, if anything. Raises UsageError."""
+    if (old := noted(path)) is None:
         return
-    with usable(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".tmp")
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(settings), indent=2))
-        draft.replace(path)
+    if not resume:
+        raise UsageError(f"{path.parent} holds a training: add --resume, or choose another --out")
+    if changed := changes(old, settings):
+        told = ", ".join(f"{name} was {old.get(name)!r}" for name in changed[:5])
+        raise UsageError(f"{path.parent}: can't be resumed with other settings: {told}")
+
+
+def _load(model: str, checkpoint: Path | None, rules: GrpoRules) -> tuple[Any, Any, Any]:
+    """Model, tokenizer and optimizer, from a checkpoint where there is one. Raises UsageError."""
+    import torch
+
+    from train.local_checkpoint import restore
+    from train.local_engine import load_model
+
+    try:
+        loaded, tokenizer = load_model(str(checkpoint or model))
+        optimizer = torch.optim.AdamW(
+            loaded.parameters(),
+            lr=rules.learning_rate,
+            weight_decay=rules.weight_decay,
+            foreach=False,
+        )
+        if checkpoint is not None:
+            restore(optimizer, checkpoint)
+    except UsageError as error:
+        if checkpoint is None:
+            raise
+        raise UsageError(f"{error}; remove {checkpoint} to resume from the one before") from error
+    return loaded, tokenizer, optimizer
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -13,9 +13,10 @@ tokens, 30 new ones: 4.0 s against 0.5 s, 0.9 M parameters, two cores).
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -222,6 +223,8 @@ class LocalEngine:
     def _take(self, calls: Sequence[_Call], logits: torch.Tensor) -> None:
         """Draw the next token of each call."""
         drawn = draw(logits, [call.params for call in calls], [c.random.random() for c in calls])
+        if not all(map(math.isfinite, drawn[1])):
+            raise ArithmeticError("the model's logits are not finite: its weights are damaged")
         for call, token, logprob in zip(calls, *drawn, strict=True):
             call.ids.append(token)
             call.logprobs.append(logprob)
@@ -249,10 +252,37 @@ def load_model(path: str) -> tuple[Any, Any]:
     logging.disable_progress_bar()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-        return model.to(device).eval(), AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--model {path}: {str(error).splitlines()[0]}") from error
+        model, told = AutoModelForCausalLM.from_pretrained(
+            path, dtype=torch.float32, output_loading_info=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(path)
+    except Exception as error:  # each kind of file that may be damaged has errors of its own
+        raise UsageError(f"--model {path}: {_first_line(error)}") from error
+    if wrong := _incomplete(model, tokenizer, told["missing_keys"]):
+        raise UsageError(f"--model {path}: {wrong}")
+    return model.to(device).eval(), tokenizer
+
+
+def _incomplete(model: Any, tokenizer: Any, missing: Collection[str]) -> str:
+    """What transformers makes up for with something else, or lets pass; empty for nothing."""
+    if missing:
+        return f"its files lack {len(missing)} of the weights, {min(missing)} for instance"
+    for name, weight in model.named_parameters():
+        if not torch.isfinite(weight).all():
+            return (
+                f"its weights {name} are not finite: a training went astray, or a file is damaged"
+            )
+    try:
+        ids = tokenizer.apply_chat_template([{"role": "user", "content": "1"}], return_dict=False)
+    except Exception as error:
+        return f"its chat template can't be used: {_first_line(error)}"
+    if not ids:
+        return "its tokenizer knows no words: the files are missing"
+    return ""
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 def stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -27,7 +27,8 @@ class Display(Watcher):
         self._bar.update(self._task, episodes=f"{self._episodes} episodes")
 
     def stepped(self, step: int, values: JsonObject) -> None:
-        told = f"reward {values.get('reward', 0):.2f}  entropy {values['entropy']:.2f}"
+        reward = f"{values['reward']:.2f}" if "reward" in values else "-"
+        told = f"reward {reward}  entropy {values['entropy']:.2f}"
         self._bar.update(self._task, completed=step, reward=told)
 
     def evaluated(self, step: int, values: JsonObject) -> None:

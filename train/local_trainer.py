@@ -24,9 +24,9 @@ import numpy as np
 import torch
 
 from rollout.episode import Setup
-from rollout.runner import Observer
+from rollout.runner import Observer, RunnerStopped
 from rollout.statistics import mean, summarise
-from rollout.types import Episode, JsonObject, Record, Task, Trace
+from rollout.types import Episode, JsonObject, Outcome, Record, Task, Trace
 from train.credit import CreditRules, assign
 from train.engine import PolicyEngine
 from train.local_batch import collate, logprobs, micro_batches
@@ -132,6 +132,8 @@ class Trainer:
         while True:
             last = self.step >= steps
             due = self.step == 0 or last or (eval_every and self.step % eval_every == 0)
+            # The end of a run that goes on: its metrics are written again.
+            due = due or self._evaluations(self.step).exists()
             if held_out and due:
                 await self.evaluate(arenas, k)
             if last:
@@ -146,6 +148,7 @@ class Trainer:
         """One step."""
         begin = time.perf_counter()
         played = await self._play(arenas)
+        _require_graded(self.step, [one.episode for one in played])
         rolled = time.perf_counter()
         rows, values = self._rows(played)
         async with self.engine.updating(str(self.step + 1)):
@@ -164,11 +167,14 @@ class Trainer:
         for arena in arenas:
             if not arena.held_out:
                 continue
-            folder = self.folder / "evals" / f"{self.step:06d}" / _slug(arena.entrant)
+            folder = self._evaluations(self.step) / _slug(arena.entrant)
             played = await self._attempts(arena, arena.held_out, k, folder, seed=0)
             values |= _held_out(arena.entrant, [episode for episode, _ in played], k)
         self.metrics.write(self.step, values)
         self.watcher.evaluated(self.step, values)
+
+    def _evaluations(self, step: int) -> Path:
+        return self.folder / "evals" / f"{step:06d}"
 
     async def _play(self, arenas: Sequence[Arena]) -> list[Played]:
         """This step's episodes, in the order of their tasks."""
@@ -243,14 +249,18 @@ class Trainer:
                 norm = torch.nn.utils.clip_grad_norm_(
                     self.engine.model.parameters(), rules.max_norm
                 )
-                totals["norm"] += float(norm)
-                totals["updates"] += 1
-                self.optimizer.step()
+                if torch.isfinite(norm):
+                    totals["norm"] += float(norm)
+                    totals["updates"] += 1
+                    self.optimizer.step()
+                else:  # as verl does: one such update and all weights would be NaN for good
+                    totals["skipped"] += 1
                 self.optimizer.zero_grad()
         tokens, updates = max(1.0, totals["tokens"]), max(1.0, totals["updates"])
         return {
             "loss": totals["loss"] / updates,
             "gradient_norm": totals["norm"] / updates,
+            "updates/skipped": int(totals["skipped"]),
             "entropy": totals["entropy"] / tokens,
             "clip_share": totals["clipped"] / tokens,
             "kl/old": totals["old_kl"] / tokens,
@@ -294,6 +304,17 @@ class Trainer:
             for name, value in sums.items():
                 totals[name] += float(value)
         return totals
+
+
+def _require_graded(step: int, episodes: Sequence[Episode]) -> None:
+    """A step whose every episode the infrastructure failed teaches nothing. Raises RunnerStopped."""
+    errors = (Outcome.INFRA_ERROR, Outcome.JUDGE_ERROR)
+    if episodes and all(one.outcome in errors for one in episodes):
+        last = episodes[-1]
+        raise RunnerStopped(
+            f"step {step}: none of its {len(episodes)} episodes was graded, "
+            f"the last one: {last.cause}: {last.reason}"
+        )
 
 
 def _sampled_logprobs(row: RlRow) -> torch.Tensor:

@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,11 @@ torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
 pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 
 from rollout.errors import UsageError  # noqa: E402
+from rollout.runner import RunnerStopped  # noqa: E402
+from rollout.store import lock_folder  # noqa: E402
 from train.grpo import main, train_locally  # noqa: E402
 from train.local_checkpoint import Checkpoints, MetricsFile  # noqa: E402
+from train.local_loss import policy_loss  # noqa: E402
 from train.local_trainer import GrpoRules  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
 from train.tiny import make_model, make_tokenizer, save  # noqa: E402
@@ -169,13 +174,34 @@ def test_a_checkpoint_is_whole_or_not_there(model: str, tmp_path: Path) -> None:
     policy, tokenizer = load_model(model)
     optimizer = torch.optim.AdamW(policy.parameters())
     checkpoints = Checkpoints(tmp_path, keep=2)
-    left = tmp_path / ".000001.1"
+    left = tmp_path / ".000001.draft"
     left.mkdir()
+    copy = tmp_path / "000001-best"
+    copy.mkdir()
     for step in (1, 2, 3):
         checkpoints.save(step, policy, tokenizer, optimizer)
     assert not left.exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["000002", "000003"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["000001-best", "000002", "000003"]
     assert checkpoints.latest() == tmp_path / "000003"
+
+
+def test_a_disk_that_is_full_leaves_the_checkpoint_before(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from train.local_engine import load_model
+
+    policy, tokenizer = load_model(model)
+    optimizer = torch.optim.AdamW(policy.parameters())
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(1, policy, tokenizer, optimizer)
+
+    def full(*_: object) -> None:  # as torch says it
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(UsageError, match=r"no checkpoint written .*; free some space, then resume"):
+        checkpoints.save(2, policy, tokenizer, optimizer)
+    assert [path.name for path in tmp_path.iterdir()] == ["000001"]
 
 
 def test_metrics_of_steps_that_come_again_are_forgotten(tmp_path: Path) -> None:
@@ -185,3 +211,115 @@ def test_metrics_of_steps_that_come_again_are_forgotten(tmp_path: Path) -> None:
     with (tmp_path / "metrics.jsonl").open("ab") as torn:
         torn.write(b'{"step": 3, "rew')
     assert [line["step"] for line in MetricsFile(tmp_path, 2).read()] == [0, 1]
+    (tmp_path / "metrics.jsonl").write_text('{"step":0}\n{"step":\n{"step":2}\n')
+    with pytest.raises(UsageError, match=r"metrics\.jsonl, line 2 is damaged"):
+        MetricsFile(tmp_path, 2)
+
+
+DAMAGES = {
+    "settings.json": "settings.json is damaged",
+    "metrics.jsonl": "metrics.jsonl, line 1 is damaged",
+    "checkpoints/000001/model.safetensors": "remove .*000001 to resume from the one before",
+    "checkpoints/000001/optimizer.pt": "optimizer.pt is damaged.*; remove .*000001",
+    "checkpoints/000001/tokenizer.json": "remove .*000001 to resume from the one before",
+}
+
+
+def test_what_is_damaged_is_named(model: str, tmp_path: Path) -> None:
+    train(model, tmp_path / "run", 1)
+    for name, told in DAMAGES.items():
+        path = tmp_path / "run" / name
+        whole = path.read_bytes()
+        path.write_bytes(
+            whole[:20] + b"\n" if name == "metrics.jsonl" else whole[: len(whole) // 2]
+        )
+        with pytest.raises(UsageError, match=told):
+            train(model, tmp_path / "run", 2, resume=True)
+        path.write_bytes(whole)
+    for path in (tmp_path / "run/checkpoints/000001").glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(UsageError, match="tokenizer knows no words"):
+        train(model, tmp_path / "run", 2, resume=True)
+
+
+def test_one_trainer_a_folder(model: str, tmp_path: Path) -> None:
+    lock = lock_folder(tmp_path)
+    with pytest.raises(UsageError, match=f"is being written by process {os.getpid()}"):
+        train(model, tmp_path, 1)
+    os.close(lock)
+    with pytest.raises(UsageError, match=r"no config\.json"):
+        train(str(tmp_path / "nothing"), tmp_path, 1)
+    train(model, tmp_path, 1)  # what was refused has left no settings behind
+
+
+@pytest.mark.parametrize("damage", ["nan", "missing"])
+def test_a_model_that_lacks_weights_is_refused(damage: str, model: str, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    from train.local_engine import load_model
+
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    tensors = load_file(folder / "model.safetensors")
+    name = next(name for name in tensors if "q_proj" in name)
+    if damage == "nan":
+        tensors[name][0, 0] = float("nan")
+    else:
+        del tensors[name]
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UsageError, match=name):
+        load_model(str(folder))
+
+
+def test_a_gradient_that_is_not_finite_changes_no_weight(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from train import local_trainer
+
+    def spoilt(*_: object) -> Any:
+        told = policy_loss(*_)  # type: ignore[arg-type]
+        return replace(told, loss=told.loss * float("nan"))
+
+    monkeypatch.setattr(local_trainer, "policy_loss", spoilt)
+    train(model, tmp_path / "run", 1)
+    (line,) = metrics(tmp_path / "run")
+    assert line["updates/skipped"] == 1
+    assert all(tensor.isfinite().all() for tensor in weights(tmp_path / "run").values())
+
+
+def test_a_step_without_a_single_verdict_stops_training(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("no paper")
+
+    monkeypatch.setattr("support.letters.Desk.grade", broken)
+    with pytest.raises(RunnerStopped, match=r"none of its 6 episodes was graded.*no paper"):
+        train(model, tmp_path / "run", 1)
+    assert metrics(tmp_path / "run") == []
+    monkeypatch.undo()
+    train(model, tmp_path / "run", 1, resume=True)
+    assert metrics(tmp_path / "run")[0]["episodes/trained"] > 0
+
+
+def test_the_last_evaluation_stays_when_training_goes_on(model: str, tmp_path: Path) -> None:
+    train(model, tmp_path / "run", 1, evaluation=SUITE)
+    train(model, tmp_path / "run", 2, evaluation=SUITE, resume=True)
+    held_out = [line["step"] for line in metrics(tmp_path / "run") if "reward" not in line]
+    assert held_out == [0, 1, 2]
+
+
+def test_terminated_it_says_how_to_go_on(model: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    argv = [sys.executable, "-m", "train.grpo", "--suite", SUITE, "--model", model, "--quiet"]
+    argv += ["--out", str(folder), "--batch", "1", "--group", "2", "--max-tokens", "8"]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*argv, "--sandbox", "local"], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    while not (folder / "rollouts").exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    told = process.communicate()[1]
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "interrupted; the same command with --resume goes on"
