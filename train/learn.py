@@ -32,6 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from rollout.errors import RolloutError
+from rollout.processes import cancel_on_signals
 from rollout.types import Trace
 from train.learn_report import HARNESSES, Arm, write_report
 from train.lossy import render_with
@@ -39,6 +41,7 @@ from train.messages import conversation
 from train.mix import parse_mix
 from train.runs import Attempts
 from train.samples import Sample
+from train.settings import note, noted
 from train.sft import SftRules, distil, taught, train_on
 
 __all__ = ["main"]
@@ -104,10 +107,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/learn"), metavar="DIR")
     parser.add_argument("--docs", type=Path, default=Path("docs"), metavar="DIR")
     options = parser.parse_args(argv)
-    asyncio.run(_learn(options.out, options.docs, Console(stderr=True)))
+    try:
+        asyncio.run(_learn(options.out, options.docs, Console(stderr=True)))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit("interrupted; the same command goes on")
+    except (RolloutError, OSError) as error:
+        sys.exit(f"error: {error}")
 
 
 async def _learn(out: Path, docs: Path, screen: Console) -> None:
+    cancel_on_signals()  # or else a run would outlive this one, and be in the way of the next
     begin = time.time()
 
     def say(what: str) -> None:
@@ -115,8 +124,8 @@ async def _learn(out: Path, docs: Path, screen: Console) -> None:
 
     start = out / "start"
     if not start.exists():
-        parameters = await _start(out, say)
-        _remember(out, parameters=parameters, minutes=(time.time() - begin) / 60)
+        await _start(out, say)
+        _remember(out, minutes=(time.time() - begin) / 60)
         begin = time.time()
     for harness in HARNESSES:
         say(f"held-out drills in {harness}, before GRPO")
@@ -140,13 +149,13 @@ async def _learn(out: Path, docs: Path, screen: Console) -> None:
 def _remember(out: Path, **values: float) -> None:
     """Keep a figure for the report; minutes add up over calls that were cut off."""
     path = out / "figures.json"
-    told = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
+    told = noted(path) or {}
     values["minutes"] = values.get("minutes", 0) + told.get("minutes", 0)
-    path.write_bytes(msgspec.json.encode(told | values))
+    note(path, told | values)
 
 
-async def _start(out: Path, say: Say) -> int:
-    """Make the model that knows both harnesses, and not well; the number of its parameters."""
+async def _start(out: Path, say: Say) -> None:
+    """Make the model that knows both harnesses, and not well."""
     from train.local_engine import load_model
     from train.tiny import save
 
@@ -159,8 +168,8 @@ async def _start(out: Path, say: Say) -> int:
     rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
     say("SFT: the teacher's replies alone, under the harnesses' own prompts")
     _fit(model, rows, TUNING, TUNING_UPDATES, say)
+    _remember(out, parameters=sum(parameter.numel() for parameter in model.parameters()))
     save(model, tokenizer, out / "start")
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def _pretrain(episodes: Attempts, out: Path, say: Say) -> None:

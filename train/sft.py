@@ -21,6 +21,7 @@ from rich.text import Text
 
 from rollout.errors import RolloutError, UsageError
 from rollout.gateway.upstream import Upstream
+from rollout.processes import cancel_on_signals
 from rollout.types import Call, Episode, Outcome, Record, Trace
 from suites.options import Parser, positive
 from train.lossy import Render, render_with
@@ -28,13 +29,15 @@ from train.mix import Entrant, parse_mix
 from train.order import taken
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
+from train.settings import changes, note, noted
 
 __all__ = ["SftRules", "distil", "main", "masked", "taught", "train_on"]
 
-FAILED, USAGE = 1, 2
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
 
 MICRO_TOKENS = 4096
+SETTINGS = "settings.json"
 
 
 class SftRules(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -52,30 +55,24 @@ class SftRules(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Distil from the command line; exits with 0, 1 or 2."""
+    """Distil from the command line; exits with 0, 1, 2 or 130."""
     try:
         _main(_parser().parse_args(argv))
     except (RolloutError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print("interrupted; the same command uses the episodes that there are", file=sys.stderr)
+        sys.exit(INTERRUPTED)
 
 
 def _main(options: argparse.Namespace) -> None:
+    from train.local_checkpoint import save_model
     from train.local_engine import load_model
 
     model, tokenizer = load_model(options.model)
     screen = Console(stderr=True)
-    episodes = asyncio.run(
-        distil(
-            options.suite,
-            parse_mix(options.harness, options.tools),
-            options.out / "teacher",
-            teacher=options.teacher,
-            base_url=options.base_url,
-            n=options.attempts,
-            concurrency=options.concurrency,
-        )
-    )
+    episodes = asyncio.run(_teach(options))
     rows = taught(episodes, render_with(tokenizer), end=tokenizer.eos_token_id)
     passed = sum(episode.outcome is Outcome.PASSED for episode, _ in episodes)
     screen.print(f"{passed} of {len(episodes)} episodes passed: {len(rows)} rows")
@@ -92,9 +89,21 @@ def _main(options: argparse.Namespace) -> None:
     for update, loss in train_on(model, rows, rules):
         if update % 10 == 0:
             screen.print(f"update {update}: loss {loss:.4f}")
-    model.save_pretrained(options.out / "model")
-    tokenizer.save_pretrained(options.out / "model")
+    save_model(model, tokenizer, options.out / "model")
     screen.print(f"in {options.out / 'model'}")
+
+
+async def _teach(options: argparse.Namespace) -> Attempts:
+    cancel_on_signals()
+    return await distil(
+        options.suite,
+        parse_mix(options.harness, options.tools),
+        options.out / "teacher",
+        teacher=options.teacher,
+        base_url=options.base_url,
+        n=options.attempts,
+        concurrency=options.concurrency,
+    )
 
 
 async def distil(
@@ -108,7 +117,16 @@ async def distil(
     n: int = 3,
     concurrency: int = 16,
 ) -> Attempts:
-    """n attempts of the teacher at each task in each harness; what `folder` has is not run again."""
+    """n attempts of the teacher at each task in each harness; what `folder` has is not run again.
+
+    Raises UsageError where that is of another suite or teacher.
+    """
+    told = {"suite": suite, "teacher": policy.label if policy else teacher}
+    if (old := noted(folder / SETTINGS)) is None:
+        note(folder / SETTINGS, told)
+    elif changed := changes(old, told):
+        was = ", ".join(f"{name} was {old.get(name)!r}" for name in changed)
+        raise UsageError(f"{folder} holds other episodes ({was}): choose another folder")
     shared = ["--model", teacher, *(("--base-url", base_url) if base_url else ())]
     episodes: Attempts = []
     for entrant in entrants:

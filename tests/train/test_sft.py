@@ -55,6 +55,15 @@ def test_the_mask_covers_replies_and_their_ends_alone(
         assert len(calls) == len(trace.tool_calls)
 
 
+def test_episodes_of_another_teacher_are_not_taken_for_its_own(tmp_path: Path) -> None:
+    mix = parse_mix("react")
+    one = "office_drills --split train --count 1"
+    first = asyncio.run(distil(one, mix, tmp_path, n=1))
+    assert asyncio.run(distil(one, mix, tmp_path, n=1)) == first
+    with pytest.raises(UsageError, match="teacher was 'reference'"):
+        asyncio.run(distil(one, mix, tmp_path, teacher="noisy_reference:0.5", n=1))
+
+
 def test_the_mask_is_shown(rows: Any, tokenizer: Any) -> None:
     shown = masked(rows[0], tokenizer)
     green = "".join(str(shown)[s.start : s.end] for s in shown.spans if s.style == "bold green")
