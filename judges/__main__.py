@@ -24,10 +24,10 @@ from judges.options import (
 )
 from judges.report import Report, print_report
 from rollout.errors import UsageError
-from rollout.processes import cancel_on_signals
 from rollout.judge import Judge
 from rollout.manifest import Manifest
 from rollout.options import Parser
+from rollout.processes import cancel_on_signals
 from rollout.protocol import Protocol
 from rollout.recorded import recorded_suite
 from rollout.store import EpisodeStore
