@@ -119,6 +119,7 @@ class VLLMEngine:
             gpu_memory_utilization=memory,
             enable_sleep_mode=gpu,
             enforce_eager=not gpu,
+            enable_chunked_prefill=gpu,  # where it rewinds a seeded generator, which a CPU's can't
             logprobs_mode="processed_logprobs",
             generation_config="vllm",
             disable_log_stats=True,

@@ -114,6 +114,16 @@ async def test_logprobs_are_those_that_tokens_were_drawn_with(
         assert one.finish == ("stop" if one.ids[-1] == engine.tokenizer.eos_token_id else "length")
 
 
+async def test_prompts_that_do_not_fit_into_one_pass(engine: VLLMEngine) -> None:
+    long = [one * (1900 // len(one)) for one in prompts(8)]
+    params = SamplingParams(4, seed=1)
+    sampled = await asyncio.gather(*(engine.generate(p, params, request="") for p in long))
+    for prompt, one in zip(long, sampled, strict=True):
+        assert one.logprobs == pytest.approx(
+            told(engine.model, prompt, one.ids, params), abs=TOLERANCE
+        )
+
+
 async def test_a_call_s_tokens_follow_from_its_seed(engine: VLLMEngine) -> None:
     asked = prompts(6)
 
