@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rollout.contract import Checked
 from rollout.evidence import evidence
 from rollout.types import Grade, JsonObject, Task, ToolReply, ToolSpec, Trace
 
@@ -23,7 +24,7 @@ __all__ = ["Environment", "Surface", "World"]
 
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Checked):
     """What the harness is told of a world. It learns the rest by calling tools."""
 
     prompt: str

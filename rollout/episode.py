@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from rollout.contract import returned
 from rollout.environment import Environment, Surface, World
 from rollout.errors import (
     Blocked,
@@ -170,9 +171,7 @@ async def grade_trace(
     judge = judge.metered() if judge else None
     try:
         with boundary(EnvironmentFault, "grading"):
-            grade = await environment.grade(task, trace, judge)
-            if not 0.0 <= grade.score <= 1.0:
-                raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
+            grade = _sound(await environment.grade(task, trace, judge))
     except Blocked as error:
         return _unclean(Outcome.BLOCKED, error)
     except RolloutError as error:
@@ -182,6 +181,16 @@ async def grade_trace(
         grade = msgspec.structs.replace(grade, evidence=evidence)
     outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
     return Verdict(outcome, grade, reason="; ".join(grade.notes))
+
+
+def _sound(grade: Grade) -> Grade:
+    """The grade. Raises TypeError or ValueError for what is none."""
+    returned(grade, Grade, "grade()")
+    bare = msgspec.structs.replace(grade, evidence={})
+    msgspec.convert(msgspec.to_builtins(bare), Grade)
+    if not 0.0 <= grade.score <= 1.0:
+        raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
+    return grade
 
 
 async def grade_again(
@@ -239,7 +248,9 @@ async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
                         # Sealed before the world is looked at: nothing may change between the two.
                         setup.gateway.close(session)
                         with boundary(EnvironmentFault, "taking the snapshot"):
-                            ending.world = await world.snapshot(sandbox)
+                            ending.world = returned(
+                                await world.snapshot(sandbox), dict, "snapshot()"
+                            )
             finally:
                 setup.gateway.close(session)
     except RolloutError as error:
@@ -250,12 +261,22 @@ async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
 async def _opened_world(setup: Setup, task: Task, seed: int) -> AsyncIterator[World]:
     manager = setup.environment.open(task, seed)
     with boundary(EnvironmentFault, "opening the world"):
-        world = await manager.__aenter__()
+        world = _sound_world(await manager.__aenter__())
     try:
         yield world
     finally:
         with boundary(EnvironmentFault, "closing the world"):
             await manager.__aexit__(None, None, None)
+
+
+def _sound_world(world: World) -> World:
+    """The world. Raises TypeError for what is none."""
+    returned(world, World, "open()")
+    name = type(world).__name__
+    surface = returned(getattr(world, "surface", None), Surface, f"{name}.surface")
+    if surface.tools and type(world).call is World.call:
+        raise TypeError(f"{name} offers tools, and defines no call()")
+    return world
 
 
 @asynccontextmanager
@@ -290,7 +311,8 @@ async def _work(setup: Setup, task: Task, world: World, sandbox: Sandbox, ending
         await _first_of(ends, limit, setup.paused)
         if harness.done():
             with boundary(HarnessError, "running the harness"):
-                ending.finish = _attributed(harness.result(), session)
+                finish = returned(harness.result(), Finish, "the harness")
+                ending.finish = _attributed(finish, session)
         elif not session.stop.done():
             ending.timed_out = limit
     finally:

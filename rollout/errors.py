@@ -15,6 +15,7 @@ crossed, and ends as the outcome and the cause of one episode. `boundary()` does
 
 from __future__ import annotations
 
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,8 +32,16 @@ __all__ = [
     "SandboxError",
     "UsageError",
     "boundary",
+    "described",
+    "shown",
     "usable",
 ]
+
+OURS = (
+    str(Path(__file__).parent),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+)
+"""Folders of code in which a plug-in's mistake shows and is not made."""
 
 
 class RolloutError(Exception):
@@ -97,9 +106,28 @@ def boundary(error: type[RolloutError], doing: str) -> Iterator[None]:
     except RolloutError:
         raise
     except (Exception, SystemExit) as cause:
-        classified = error(f"{doing}: {type(cause).__name__}: {cause}")
+        classified = error(f"{doing}: {described(cause)}")
         classified.detail = traceback.format_exc()
         raise classified from cause
+
+
+def described(error: BaseException) -> str:
+    """Kind and message, and the line of the plug-in's code: `KeyError: 'a' (my.py, line 3)`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [(frame.filename, frame.lineno) for frame in frames if _theirs(frame.filename)]
+    where = f" ({shown(places[-1][0])}, line {places[-1][1]})" if places else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _theirs(filename: str) -> bool:
+    """Whether a file is neither this core's, nor Python's, nor an installed package's."""
+    return Path(filename).is_absolute() and not filename.startswith(OURS)
+
+
+def shown(filename: str) -> str:
+    """A path as the user may type it: from the folder where they are, where it is inside."""
+    path, here = Path(filename), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @contextmanager

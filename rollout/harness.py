@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rollout.contract import Checked, returned
 from rollout.errors import HarnessError
 from rollout.plugins import unknown
 from rollout.programs import SCRIPTS, Found, Program
@@ -83,7 +84,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Launch:
+class Launch(Checked):
     """A command to run in the sandbox."""
 
     argv: tuple[str, ...]
@@ -96,7 +97,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Finish:
+class Finish(Checked):
     """How the harness ended."""
 
     answer: str = ""
@@ -168,7 +169,7 @@ class Harness(ABC):
 
     async def run(self, job: Job, sandbox: Sandbox) -> Finish:
         """Work on the job until the harness ends by itself. Raises HarnessError when it crashed."""
-        launch = self.launch(job, sandbox)
+        launch = returned(self.launch(job, sandbox), Launch, "launch()")
         while True:
             await sandbox.write(launch.files)
             result = await sandbox.exec(launch.argv, env=launch.env, cwd=sandbox.workspace)
@@ -176,7 +177,7 @@ class Harness(ABC):
                 log = result.stderr.decode(errors="replace")[-LOG_CHARACTERS:]
                 return Finish(exit_code=result.exit_code, log=log, gave_up=f"used {result.limit}")
             collected = {path: await sandbox.read(path) or b"" for path in launch.collect}
-            finish = self.finish(result, collected)
+            finish = returned(self.finish(result, collected), Finish, "finish()")
             if job.reply is None or not self.converses or finish.gave_up or finish.failed:
                 return finish
             if (text := await job.reply(finish.answer)) is None:

@@ -7,13 +7,15 @@ There is no registry. A module in the right folder is found by its name; a dotte
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 from collections.abc import Iterable
 from difflib import get_close_matches
+from types import ModuleType
 from typing import TypeVar
 
-from rollout.errors import UsageError
+from rollout.errors import UsageError, described
 
 __all__ = ["available", "load", "unknown"]
 
@@ -30,30 +32,66 @@ def load(package: str, name: str, base: type[T], what: str = "") -> type[T]:
     """The one concrete subclass of `base` that module `name` of `package` defines.
 
     Raises UsageError for an unknown name (with the nearest known one) and for a module that exports
-    none or several. `what` is the word that users have for such a plug-in, if it is not the class's.
+    none or several, or fails as it is imported. `what` is the word that users have for such a plug-in,
+    if it is not the class's.
     """
     what = what or base.__name__.lower()
     path = name if "." in name else f"{package}.{name.replace('-', '_')}"
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:
-        if error.name is None or not path.startswith(error.name):
-            raise UsageError(
-                f"{what} {name!r} needs the Python package {error.name!r}: pip install {error.name}"
-            ) from error
-        raise unknown(what, name, available(package)) from None
-    found = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, base)
-        and not inspect.isabstract(value)
-        and (value.__module__ == path or value.__module__.startswith(path + "."))
-    ]
+        if error.name is not None and (path + ".").startswith(error.name + "."):
+            raise unknown(what, name, _plugins(package, base)) from None
+        if error.name is None or _is_ours(error.name):
+            raise UsageError(f"{what} {name!r} can't be loaded: {described(error)}") from error
+        raise UsageError(
+            f"{what} {name!r} needs the Python package {error.name!r}: pip install {error.name}"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{what} {name!r} can't be loaded: {described(error)}") from error
+    found = _defined(module, base)
+    if len(found) == 1 and inspect.isabstract(found[0]):
+        missing = ", ".join(
+            sorted(f"{each}()" for each in getattr(found[0], "__abstractmethods__", ()))
+        )
+        raise UsageError(f"{path}: {found[0].__name__} does not define {missing}")
+    found = [each for each in found if not inspect.isabstract(each)]
     if len(found) != 1:
         names = ", ".join(value.__name__ for value in found) or "none"
         raise UsageError(f"{path} must define exactly one {base.__name__} subclass; found: {names}")
     return found[0]
+
+
+def _defined(module: ModuleType, base: type[T]) -> list[type[T]]:
+    """The subclasses of `base` that a module, or what is inside it, defines."""
+    path = module.__name__
+    return [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value)
+        and issubclass(value, base)
+        and (value.__module__ == path or value.__module__.startswith(path + "."))
+    ]
+
+
+def _plugins(package: str, base: type) -> list[str]:
+    """Of the modules in a package, those that are a plug-in: others help them."""
+    return [name for name in available(package) if _is_plugin(f"{package}.{name}", base)]
+
+
+def _is_plugin(path: str, base: type) -> bool:
+    """Whether a module defines one; one that can't be imported here is taken for one."""
+    try:
+        found: list[type] = _defined(importlib.import_module(path), base)
+    except (Exception, SystemExit):
+        return True
+    return any(not inspect.isabstract(each) for each in found)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module that is missing would be part of an installed package: a misspelt name."""
+    root = module.partition(".")[0]
+    return root != module and importlib.util.find_spec(root) is not None
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:

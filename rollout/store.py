@@ -177,12 +177,15 @@ class EpisodeStore:
         for name, descriptor in ((EPISODES, self._lines_fd), (TRACES, self._traces_fd)):
             if not os.fstat(descriptor).st_nlink:
                 raise UsageError(f"{self.folder / name} was removed: start the run again")
-        packed = _encode(msgspec.msgpack.encode, trace)
-        # What can't be read back must not get into the file; the same goes for the line.
-        msgspec.msgpack.decode(packed, type=Trace)
-        data = self._compressor.compress(packed)
-        frame = _Frame(offset=self._traces_end, length=len(data), crc32=zlib.crc32(data))
-        line = _line(episode, frame)
+        try:
+            packed = _encode(msgspec.msgpack.encode, trace)
+            # What can't be read back must not get into the file; the same goes for the line.
+            msgspec.msgpack.decode(packed, type=Trace)
+            data = self._compressor.compress(packed)
+            frame = _Frame(offset=self._traces_end, length=len(data), crc32=zlib.crc32(data))
+            line = _line(episode, frame)
+        except (TypeError, msgspec.ValidationError) as error:
+            raise UsageError(f"episode {episode.id!r} can't be stored: {error}") from error
         try:
             _write(self._traces_fd, data, frame.offset)
             _write(self._lines_fd, line, self._lines_end)

@@ -17,8 +17,9 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from rollout.contract import check
 from rollout.episode import Setup
-from rollout.errors import UsageError, usable
+from rollout.errors import UsageError, boundary, usable
 from rollout.processes import cancel_on_signals
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
@@ -45,10 +46,12 @@ def main(suite: Suite, argv: Sequence[str] | None = None) -> None:
     screen = Console(stderr=True)
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        check(suite, Suite)
         if arguments[:1] == ["rescore"]:
             sys.exit(asyncio.run(rescore(suite, arguments[1:], screen)))
         options = parse(suite, arguments)
-        tasks = select(suite.tasks(options.data), options.tasks)
+        with boundary(UsageError, f"suite {suite.name}: tasks()"):
+            tasks = select(suite.tasks(options.data), options.tasks)
         if options.listing:
             print_tasks(Console(), tasks if options.judge else unjudged(tasks))
             sys.exit(0)

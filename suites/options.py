@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from judges.options import add_judge_arguments
+from rollout.contract import checked_tasks
 from rollout.errors import UsageError
 from rollout.options import Parser
 from rollout.plugins import available
@@ -203,9 +204,10 @@ def _number(low: float, high: float) -> Callable[[str], float]:
 
 
 def select(tasks: Sequence[Task], which: str) -> list[Task]:
-    """The tasks that `--tasks` names. Raises UsageError when it names none."""
+    """The tasks that `--tasks` names. Raises UsageError when it names none, or a task is malformed."""
+    tasks = checked_tasks(tasks)
     if which == "all":
-        return list(tasks)
+        return tasks
     if which.isdigit():
         if not int(which):
             raise UsageError("--tasks 0: name at least one task")

@@ -91,6 +91,8 @@ def _arguments(suite: Suite, argv: Sequence[str]) -> tuple[Path, Manifest, argpa
     suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     folder = parser.parse_known_args(argv)[0].run
     manifest = Manifest.read(folder)
+    if (ran := manifest.suite.get("name")) != suite.name:
+        raise UsageError(f"{folder} is a run of {ran}: python -m suites.{ran} rescore {folder}")
     parser.set_defaults(**recorded_options(suite, manifest))
     chosen = parser.parse_args(argv, argparse.Namespace(base_url=""))
     suite.configure(chosen)

@@ -10,9 +10,10 @@ import msgspec
 
 from judges.options import open_judge
 from rollout import sandboxes
+from rollout.contract import check
 from rollout.environment import Environment
 from rollout.episode import Setup
-from rollout.errors import UsageError
+from rollout.errors import UsageError, boundary
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import Upstream
 from rollout.harness import Harness
@@ -39,7 +40,9 @@ async def open_setup(
     `folder` is the run's: where its judge's replies are kept, if nowhere else is asked for. `policy`
     answers the model calls in place of the upstream that `options` name; whoever made it closes it.
     """
-    environment = suite.environment()
+    with boundary(UsageError, f"suite {suite.name}: environment()"):
+        environment = suite.environment()
+    check(environment, Environment)
     harness = make_harness(options.harness, options.harness_program)
     surface = _surface(options, harness, environment)
     async with AsyncExitStack() as stack:
@@ -108,6 +111,9 @@ def make_harness(spec: str, program: str = "") -> Harness:
     """`NAME[:PRESET]` -> `harness_wrappers.NAME`."""
     name, named, preset = spec.partition(":")
     harness = load("harness_wrappers", name, Harness)(program, preset if named else "default")
+    check(harness, Harness)
+    if type(harness).run is Harness.run and type(harness).launch is Harness.launch:
+        raise UsageError(f"harness {name} defines neither launch() nor run()")
     if program and harness.program is None:
         raise UsageError(f"--harness-program: harness {name} needs no program; leave it out")
     return harness
@@ -124,8 +130,11 @@ def _surface(options: Options, harness: Harness, environment: Environment) -> To
     shared = [surface for surface in harness.surfaces if surface in environment.surfaces]
     if not options.tools and shared:
         return shared[0]
+    if not shared:
+        takes, has = ", ".join(harness.surfaces), ", ".join(environment.surfaces)
+        raise UsageError(f"--harness {options.harness} takes {takes} tools, the suite has {has}")
     for surface in shared:
         if surface == options.tools:
             return surface
-    names = ", ".join(shared) or "none"
+    names = ", ".join(shared)
     raise UsageError(f"--harness {options.harness} takes --tools {names}; not {options.tools}")

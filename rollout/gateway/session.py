@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
-from rollout.errors import EnvironmentFault
+from rollout.contract import returned
+from rollout.errors import EnvironmentFault, described
 from rollout.gateway.meter import Meter
 from rollout.jsontext import plain
 from rollout.types import (
@@ -197,14 +198,14 @@ class Session:
     async def _dispatched(self, name: str, arguments: Any) -> ToolReply:
         try:
             with self.tool_wait.waiting():
-                reply = await self._dispatch(name, arguments)
+                reply = returned(await self._dispatch(name, arguments), ToolReply, "call()")
             body = msgspec.json.decode(plain(reply.body))
             return msgspec.structs.replace(reply, body=body)
         except Exception as error:
             return self._faulted(name, error)
 
     def _faulted(self, name: str, error: Exception) -> ToolReply:
-        fault = EnvironmentFault(f"tool {name}: {type(error).__name__}: {error}")
+        fault = EnvironmentFault(f"tool {name}: {described(error)}")
         fault.__cause__ = error
         self.fault = self.fault or fault
         self.end(Stop("environment", str(fault)))

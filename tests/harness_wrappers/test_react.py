@@ -114,7 +114,7 @@ async def test_what_goes_wrong_is_told_as_it_is(surface):
     upstream = Scripted([{"tool_calls": [{"id": "c"}]}])
     episode, _ = await attempt(React(), upstream, surface, Local())
     assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "harness")
-    assert episode.reason == "running the harness: KeyError: 'function'"
+    assert episode.reason.startswith("running the harness: KeyError: 'function' (")
 
 
 async def test_a_reply_cut_at_the_limit_is_an_answer_and_says_so():

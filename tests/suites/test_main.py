@@ -165,6 +165,35 @@ def test_a_mistake_costs_one_line_and_exit_code_2(
     assert not list(tmp_path.iterdir())
 
 
+def _broken(**methods: object) -> Suite:
+    return type("Broken", (Toy,), methods)()
+
+
+@pytest.mark.parametrize(
+    ("suite", "says"),
+    [
+        (Toy, "Toy is not an instance of Suite; write Toy()"),
+        (_broken(tasks=lambda self: ()), "Broken.tasks() must take (self, data)"),
+        (_broken(tasks=lambda self, data: 1 / 0), "tasks(): ZeroDivisionError: division by zero ("),
+        (_broken(tasks=lambda self, data: None), "must return a list, not NoneType"),
+        (
+            _broken(environment=lambda self: Environment()),
+            "environment(): TypeError: Can't instantiate",
+        ),
+        (_broken(environment=lambda self: Notes), "Notes is not an instance of Environment"),
+    ],
+)
+def test_a_mistake_in_a_suite_costs_one_line(
+    suite: Suite, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(suite, ["--out", str(tmp_path / "run")])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("error: ")
+    assert says in line
+
+
 def test_resume_runs_nothing_twice_and_refuses_other_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

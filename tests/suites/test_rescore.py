@@ -183,3 +183,13 @@ def test_bad_usage_is_one_line(tmp_path, capsys, monkeypatch, argv, says) -> Non
     error = capsys.readouterr().err
     assert says in error
     assert "Traceback" not in error
+
+
+def test_a_run_of_another_suite_is_not_graded(tmp_path, capsys) -> None:
+    class Other(Toy):
+        name, title = "other", "Another suite"
+
+    out = run(Toy(Notes()), tmp_path / "run")
+    assert call(Other(Notes()), "rescore", out) == 2
+    assert f"is a run of toy: python -m suites.toy rescore {out}" in capsys.readouterr().err
+    assert not list(out.glob("rescored-*"))

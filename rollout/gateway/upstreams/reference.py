@@ -46,7 +46,7 @@ class Reference(Upstream):
         return cls()
 
     def unfit(self, task: Task) -> str:
-        return "" if task.reference else "has no reference solution to play (solutions.yaml)"
+        return "" if task.reference else "has no reference solution to play"
 
     def solution(self, task: Task, seed: int) -> Solution:
         """What is played in the attempt that has this seed."""
