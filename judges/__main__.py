@@ -26,7 +26,7 @@ from judges.report import Report, print_report
 from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Manifest
-from rollout.options import Parser
+from rollout.options import Parser, positive
 from rollout.processes import cancel_on_signals
 from rollout.protocol import Protocol
 from rollout.recorded import recorded_suite
@@ -95,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     how.add_argument(
         "--concurrency",
-        type=int,
+        type=positive(int),
         default=4,
         metavar="N",
         help="attempts under judgement at once (default: 4)",
@@ -106,8 +106,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _calibrate(chosen: argparse.Namespace, screen: Console) -> int:
-    if chosen.concurrency < 1:
-        raise UsageError(f"--concurrency {chosen.concurrency}: at least 1")
     manifest = Manifest.read(chosen.run)
     suite, recorded = recorded_suite(manifest, chosen.data, chosen.suite)
     tasks = {task.id: task for task in suite.tasks(recorded.data)}

@@ -21,8 +21,8 @@ from reports.terminal import print_table, print_verdict
 from reports.verdict import verdict
 from reports.write import write_tables
 from rollout.errors import UsageError
+from rollout.options import Parser, positive
 from rollout.plugins import unknown
-from suites.options import Parser, positive
 from suites.screen import say
 
 __all__ = ["main"]

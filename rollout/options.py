@@ -1,13 +1,14 @@
-"""What every command line here shares."""
+"""What every command line here shares: complaints of one line, and types of numbers."""
 
 from __future__ import annotations
 
 import argparse
+import math
 from typing import NoReturn
 
 from rollout.errors import UsageError
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "positive"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -15,3 +16,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (--help shows the options)")
+
+
+def positive(kind: type[int] | type[float]) -> type[int] | type[float]:
+    """A type of argument: a number greater than 0."""
+
+    def convert(text: str) -> float:
+        value = kind(text)
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"must be greater than 0 and finite, not {text}")
+        return value
+
+    convert.__name__ = kind.__name__
+    return convert  # type: ignore[return-value]

@@ -18,13 +18,13 @@ from rollout.environment import Environment
 from rollout.episode import Setup
 from rollout.errors import UsageError, usable
 from rollout.manifest import Manifest
+from rollout.options import Parser, positive
 from rollout.protocol import Evidence
 from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Image, JsonObject, Task
 from suites.main import main
-from suites.options import Parser, positive
 from suites.progress import count
 
 __all__ = ["MAX_STEPS", "BrowserSuite", "Write", "numbered", "run"]

@@ -9,16 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypedDict
 
 from judges.options import add_judge_arguments
 from rollout.contract import checked_tasks
 from rollout.errors import UsageError
-from rollout.options import Parser
+from rollout.options import Parser, positive
 from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
 
-__all__ = ["Options", "Parser", "parse", "positive", "select"]
+__all__ = ["Forced", "Options", "parse", "select"]
 
 MODELS = """\
 models:
@@ -71,9 +72,23 @@ class Options:
         return {name: value for name, value in asked.items() if value is not None}
 
 
-def parse(suite: Suite, argv: Sequence[str] | None) -> Options:
-    """Read the command line. Raises UsageError."""
+class Forced(TypedDict, total=False):
+    """The options that a program sets when it runs a suite in place of a user; see `Options`."""
+
+    harness: str
+    tools: str
+    model: str
+    base_url: str
+    sandbox: str
+    temperature: float
+    top_p: float
+    max_tokens: int
+
+
+def parse(suite: Suite, argv: Sequence[str] | None, forced: Forced | None = None) -> Options:
+    """Read the command line; what is `forced` wins over that. Raises UsageError."""
     arguments = _parser(suite).parse_args(argv)
+    vars(arguments).update(forced or {})
     suite.configure(arguments)
     parsed = vars(arguments)
     return Options(**{field.name: parsed[field.name] for field in fields(Options)})
@@ -175,19 +190,6 @@ def _how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress display")
-
-
-def positive(kind: type[int] | type[float]) -> type[int] | type[float]:
-    """A type of argument: a number greater than 0."""
-
-    def convert(text: str) -> float:
-        value = kind(text)
-        if not 0 < value < math.inf:
-            raise argparse.ArgumentTypeError(f"must be greater than 0 and finite, not {text}")
-        return value
-
-    convert.__name__ = kind.__name__
-    return convert  # type: ignore[return-value]
 
 
 def _number(low: float, high: float) -> Callable[[str], float]:

@@ -23,11 +23,11 @@ from rollout.episode import grade_again
 from rollout.errors import UsageError
 from rollout.judge import Judge
 from rollout.manifest import Code, Manifest
+from rollout.options import Parser, positive
 from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, JsonObject, Outcome, Record, Task
-from suites.options import Parser, positive
 from suites.progress import STYLES
 from suites.result import print_result, summarise_run
 

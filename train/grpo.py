@@ -24,20 +24,21 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from rollout.errors import RolloutError, UsageError
+from rollout.options import Parser, positive
 from rollout.processes import cancel_on_signals
 from rollout.store import lock_folder
 from rollout.types import JsonObject
-from suites.options import Parser, positive
+from suites.options import Forced
 from train.credit import CreditRules, Estimator
-from train.mix import Entrant, mix_text, parse_mix, with_guests
-from train.runs import Source
+from train.mix import HarnessSpec, format_mix, parse_mix, with_eval_only
+from train.runs import ReadyHarness, Source
 from train.settings import changes, note, noted
 
 if TYPE_CHECKING:
     from train.engine import PolicyEngine
-    from train.local_trainer import Arena, GrpoRules, Watcher
+    from train.local_trainer import GrpoRules, Watcher
 
-__all__ = ["arenas", "main", "train_locally"]
+__all__ = ["main", "ready_harnesses", "train_locally"]
 
 SETTINGS = "settings.json"
 STEPS = 100
@@ -70,10 +71,10 @@ def _verl(options: argparse.Namespace) -> int:
     given = dict(vars(options))
     if options.harness:
         mix = parse_mix(options.harness, options.tools)
-        given["harness"] = mix_text(mix)
+        given["harness"] = format_mix(mix)
         if options.eval_harness:
-            guests = parse_mix(options.eval_harness, options.tools)
-            given["eval_harness"] = mix_text(with_guests(mix, guests))
+            others = parse_mix(options.eval_harness, options.tools)
+            given["eval_harness"] = format_mix(with_eval_only(mix, others))
     told = verl_launch.overrides(given, options.overrides)
     if not options.check:
         verl_launch.launch(recipe, told)
@@ -104,11 +105,11 @@ def _locally(options: argparse.Namespace) -> None:
     given = {name: value for name, value in vars(options).items() if value is not None}
     credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
     rules = GrpoRules(credit=credit, **_of(given, GrpoRules.__struct_fields__))
-    entrants = parse_mix(options.harness or "react", options.tools)
+    mix = parse_mix(options.harness or "react", options.tools)
     if options.eval_harness:
-        entrants = with_guests(entrants, parse_mix(options.eval_harness, options.tools))
+        mix = with_eval_only(mix, parse_mix(options.eval_harness, options.tools))
     if options.check:
-        asyncio.run(_check(options, entrants))
+        asyncio.run(_check(options, mix))
         return
     steps = given.get("steps", STEPS)
     how = _of(given, ("eval_every", "concurrency", "max_tokens", "sandbox", "resume"))
@@ -120,7 +121,7 @@ def _locally(options: argparse.Namespace) -> None:
             options.model,
             options.out or Path("runs") / "grpo",
             rules,
-            entrants,
+            mix,
             suite=options.suite,
             evaluation=options.eval or "",
             steps=steps,
@@ -136,19 +137,19 @@ def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
 
 
-async def _check(options: argparse.Namespace, entrants: Sequence[Entrant]) -> None:
+async def _check(options: argparse.Namespace, mix: Sequence[HarnessSpec]) -> None:
     """Open all that training would."""
     from train.local_engine import load_model
 
     start = _engine(options.engine or "torch", options.engine_memory or ENGINE_MEMORY)
     engine = start(*load_model(options.model))
-    shared = ["--sandbox", options.sandbox] if options.sandbox else []
-    opened = arenas(entrants, options.suite, options.eval or "", _policy(engine), shared)
+    forced: Forced = {"sandbox": options.sandbox} if options.sandbox else {}
+    opened = ready_harnesses(mix, options.suite, options.eval or "", _policy(engine), forced)
     try:
-        async with opened as found:
-            for arena in found:
-                told = f"{len(arena.tasks)} tasks, {len(arena.held_out)} held out"
-                print(f"{arena.entrant.name}: {told}")
+        async with opened as harnesses:
+            for one in harnesses:
+                told = f"{len(one.tasks)} tasks, {len(one.held_out)} held out"
+                print(f"{one.spec.name}: {told}")
     finally:
         engine.close()
 
@@ -157,7 +158,7 @@ async def train_locally(
     model: str,
     folder: Path,
     rules: GrpoRules,
-    entrants: Sequence[Entrant],
+    mix: Sequence[HarnessSpec],
     *,
     suite: str,
     evaluation: str = "",
@@ -169,7 +170,6 @@ async def train_locally(
     resume: bool = False,
     engine: str = "torch",
     engine_memory: float = ENGINE_MEMORY,
-    save_every: int = 1,
     watcher: Watcher | None = None,
 ) -> Path:
     """Train a checkpoint, or go on with the training in `folder`; the last checkpoint.
@@ -187,21 +187,25 @@ async def train_locally(
         "model": model,
         "suite": suite,
         "evaluation": evaluation,
-        "harnesses": [msgspec.to_builtins(one) for one in entrants],
+        "harnesses": [msgspec.to_builtins(one) for one in mix],
         "max_tokens": max_tokens,
         # The same seed draws other tokens in another engine: that would be another run.
         "engine": engine,
         **msgspec.to_builtins(rules),
     }
-    shared = ["--temperature", str(rules.temperature), "--max-tokens", str(max_tokens)]
-    shared += ["--sandbox", sandbox]
+    forced: Forced = {
+        "temperature": rules.temperature,
+        "max_tokens": max_tokens,
+        "sandbox": sandbox,
+    }
     with _locked(folder):
         _compare(folder / SETTINGS, settings, resume)
         checkpoint = Checkpoints(folder / "checkpoints").latest()
         loaded, tokenizer, optimizer = _load(model, checkpoint, rules)
         running = start(loaded, tokenizer, slots=concurrency)
         try:
-            async with arenas(entrants, suite, evaluation, _policy(running), shared) as found:
+            opened = ready_harnesses(mix, suite, evaluation, _policy(running), forced)
+            async with opened as harnesses:
                 note(folder / SETTINGS, settings)
                 trainer = Trainer(
                     running,
@@ -212,9 +216,8 @@ async def train_locally(
                     reference=load_model(model)[0] if rules.kl else None,
                     concurrency=concurrency,
                     watcher=watcher or Watcher(),
-                    save_every=save_every,
                 )
-                await trainer.train(found, steps, eval_every=eval_every)
+                await trainer.train(harnesses, steps, eval_every=eval_every)
         finally:
             running.close()
     return trainer.checkpoints.latest() or Path(model)
@@ -241,21 +244,21 @@ def _policy(engine: PolicyEngine) -> Any:
 
 
 @asynccontextmanager
-async def arenas(
-    entrants: Sequence[Entrant], suite: str, evaluation: str, policy: Any, shared: Sequence[str]
-) -> AsyncIterator[list[Arena]]:
+async def ready_harnesses(
+    mix: Sequence[HarnessSpec], suite: str, evaluation: str, policy: Any, forced: Forced
+) -> AsyncIterator[list[ReadyHarness]]:
     """Every harness with the tasks to train on and those that are held out. Raises UsageError."""
-    from train.local_trainer import Arena
-
     async with AsyncExitStack() as stack:
-        found = []
-        for entrant in entrants:
-            source = Source.parse(suite, *entrant.arguments, *shared)
+        ready = []
+        for spec in mix:
+            options: Forced = {**forced, **spec.options}
+            source = Source.parse(suite, forced=options)
             setup = await stack.enter_async_context(source.open(policy))
-            told = Source.parse(evaluation, *entrant.arguments, *shared) if evaluation else None
-            held_out = told.tasks(setup) if told else []
-            found.append(Arena(entrant, setup, source.tasks(setup), held_out))
-        yield found
+            held_out = Source.parse(evaluation, forced=options).tasks(setup) if evaluation else {}
+            ready.append(
+                ReadyHarness(spec, setup, source.tasks(setup), held_out=list(held_out.values()))
+            )
+        yield ready
 
 
 @contextmanager

@@ -23,23 +23,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rollout.episode import Setup
 from rollout.runner import Observer, RunnerStopped
 from rollout.statistics import mean, summarise
 from rollout.types import Episode, JsonObject, Outcome, Record, Task, Trace
+from train.batches import epoch_batch
 from train.credit import CreditRules, assign
 from train.engine import PolicyEngine
 from train.local_batch import collate, logprobs, micro_batches
 from train.local_checkpoint import Checkpoints, MetricsFile
 from train.local_loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
-from train.mix import Entrant, spread
-from train.order import taken
+from train.mix import HarnessSpec, draw
 from train.rows import RlRow, rl_rows
-from train.runs import Attempts, attempts
+from train.runs import Attempts, ReadyHarness, attempts
 from train.samples import Report, Rules, build_samples
 from train.tally import Tally
 
-__all__ = ["Arena", "GrpoRules", "Trainer", "Watcher"]
+__all__ = ["GrpoRules", "Trainer", "Watcher"]
 
 MICRO_TOKENS = 4096
 """Of one forward pass, with padding: little enough to stay near a CPU's caches."""
@@ -83,20 +82,10 @@ class Watcher(Observer):
         """Held-out tasks were attempted."""
 
 
-@dataclass(frozen=True)
-class Arena:
-    """A harness with its tasks. All arenas have the same tasks, and one gateway each."""
-
-    entrant: Entrant
-    setup: Setup
-    tasks: Sequence[Task]
-    held_out: Sequence[Task] = ()
-
-
 class Played(NamedTuple):
-    """An episode, and where."""
+    """An episode, and the harness that it was played in."""
 
-    entrant: Entrant
+    spec: HarnessSpec
     episode: Episode
     trace: Trace
 
@@ -114,7 +103,6 @@ class Trainer:
     """The initial model, where `rules.kl` wants it."""
     concurrency: int = 32
     watcher: Watcher = field(default_factory=Watcher)
-    save_every: int = 1
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.folder / "checkpoints")
@@ -122,32 +110,31 @@ class Trainer:
         self.engine.version = str(self.step)
 
     async def train(
-        self, arenas: Sequence[Arena], steps: int, *, eval_every: int = 0, k: int = 3
+        self, harnesses: Sequence[ReadyHarness], steps: int, *, eval_every: int = 0, k: int = 3
     ) -> None:
-        """Train until `steps` updates are done.
+        """Train until `steps` updates are done. All harnesses must have the same tasks.
 
         Held-out tasks are evaluated before, at the end, and every `eval_every` steps where it is not 0.
         """
-        held_out = any(arena.held_out for arena in arenas)
+        held_out = any(harness.held_out for harness in harnesses)
         while True:
             last = self.step >= steps
             due = self.step == 0 or last or (eval_every and self.step % eval_every == 0)
             # The end of a run that goes on: its metrics are written again.
             due = due or self._evaluations(self.step).exists()
             if held_out and due:
-                await self.evaluate(arenas, k)
+                await self.evaluate(harnesses, k)
             if last:
                 return
-            await self.advance(arenas)
-            if self.step == steps or self.step % self.save_every == 0:
-                self.checkpoints.save(
-                    self.step, self.engine.model, self.engine.tokenizer, self.optimizer
-                )
+            await self.advance(harnesses)
+            self.checkpoints.save(
+                self.step, self.engine.model, self.engine.tokenizer, self.optimizer
+            )
 
-    async def advance(self, arenas: Sequence[Arena]) -> None:
+    async def advance(self, harnesses: Sequence[ReadyHarness]) -> None:
         """One step."""
         begin = time.perf_counter()
-        played = await self._play(arenas)
+        played = await self._play(harnesses)
         _require_graded(self.step, [one.episode for one in played])
         rolled = time.perf_counter()
         rows, values = self._rows(played)
@@ -161,45 +148,48 @@ class Trainer:
         self.step += 1
         self.watcher.stepped(self.step, values)
 
-    async def evaluate(self, arenas: Sequence[Arena], k: int) -> None:
+    async def evaluate(self, harnesses: Sequence[ReadyHarness], k: int) -> None:
         """pass^k of the held-out tasks, in each harness."""
         values: JsonObject = {}
-        for arena in arenas:
-            if not arena.held_out:
+        for harness in harnesses:
+            if not harness.held_out:
                 continue
-            folder = self._evaluations(self.step) / _slug(arena.entrant)
-            played = await self._attempts(arena, arena.held_out, k, folder, seed=0)
-            values |= _held_out(arena.entrant, [episode for episode, _ in played], k)
+            folder = self._evaluations(self.step) / harness.spec.folder
+            played = await self._attempts(harness, harness.held_out, k, folder, seed=0)
+            values |= _held_out(harness.spec, [episode for episode, _ in played], k)
         self.metrics.write(self.step, values)
         self.watcher.evaluated(self.step, values)
 
     def _evaluations(self, step: int) -> Path:
         return self.folder / "evals" / f"{step:06d}"
 
-    async def _play(self, arenas: Sequence[Arena]) -> list[Played]:
+    async def _play(self, harnesses: Sequence[ReadyHarness]) -> list[Played]:
         """This step's episodes, in the order of their tasks."""
         rules, step = self.rules, self.step
-        chosen = spread([a.entrant for a in arenas], rules.batch, f"{rules.seed}/{step}")
-        numbers = taken(len(arenas[0].tasks), rules.batch, step, f"{rules.seed}/epoch ")
+        drawn = draw([harness.spec for harness in harnesses], rules.batch, f"{rules.seed}/{step}")
+        ids = list(harnesses[0].tasks)
+        numbers = epoch_batch(len(ids), rules.batch, step, f"{rules.seed}/epoch ")
         # A task that comes twice in one step would make one group of two.
-        lots = dict(zip(numbers, chosen, strict=False))
+        lots = dict(zip((ids[n] for n in numbers), drawn, strict=False))
 
-        async def play(arena: Arena) -> list[Played]:
-            tasks = [arena.tasks[n] for n, entrant in lots.items() if entrant == arena.entrant]
-            folder = self.folder / "rollouts" / f"{step:06d}" / _slug(arena.entrant)
+        async def play(harness: ReadyHarness) -> list[Played]:
+            tasks = [harness.tasks[task] for task, spec in lots.items() if spec == harness.spec]
+            folder = self.folder / "rollouts" / f"{step:06d}" / harness.spec.folder
             seed = rules.seed * 1_000_003 + step
             got = (
-                await self._attempts(arena, tasks, rules.group, folder, seed=seed) if tasks else []
+                await self._attempts(harness, tasks, rules.group, folder, seed=seed)
+                if tasks
+                else []
             )
-            return [Played(arena.entrant, *one) for one in got]
+            return [Played(harness.spec, *one) for one in got]
 
-        return [one for told in await asyncio.gather(*map(play, arenas)) for one in told]
+        return [one for told in await asyncio.gather(*map(play, harnesses)) for one in told]
 
     async def _attempts(
-        self, arena: Arena, tasks: Sequence[Task], n: int, folder: Path, *, seed: int
+        self, harness: ReadyHarness, tasks: Sequence[Task], n: int, folder: Path, *, seed: int
     ) -> Attempts:
         return await attempts(
-            arena.setup,
+            harness.setup,
             tasks,
             n,
             folder,
@@ -337,21 +327,17 @@ def _told(played: Sequence[Played]) -> JsonObject:
     """What the episodes came to: all, and by harness where there are several."""
     tally = Tally()
     tally.add(one.episode for one in played)
-    names = {one.entrant.name for one in played}
+    names = {one.spec.name for one in played}
     for name in sorted(names) if len(names) > 1 else ():
-        tally.add((one.episode for one in played if one.entrant.name == name), name)
+        tally.add((one.episode for one in played if one.spec.name == name), name)
     return tally.values()
 
 
-def _held_out(entrant: Entrant, episodes: Sequence[Episode], k: int) -> JsonObject:
+def _held_out(spec: HarnessSpec, episodes: Sequence[Episode], k: int) -> JsonObject:
     values: JsonObject = {}
     for name, figure in summarise(episodes, k).rates.named(k).items():
         if figure is not None:
-            values[f"held_out/{entrant.name}/{name}"] = figure.value
-            values[f"held_out/{entrant.name}/{name}/low"] = figure.low
-            values[f"held_out/{entrant.name}/{name}/high"] = figure.high
+            values[f"held_out/{spec.name}/{name}"] = figure.value
+            values[f"held_out/{spec.name}/{name}/low"] = figure.low
+            values[f"held_out/{spec.name}/{name}/high"] = figure.high
     return values
-
-
-def _slug(entrant: Entrant) -> str:
-    return entrant.name.replace("/", "-").replace(":", "-")

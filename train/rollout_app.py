@@ -17,7 +17,7 @@ from rollout.text import one_line
 from rollout.types import JsonObject, Record
 from train.files import plain
 from train.gate import Gate
-from train.rollout_groups import Rulebook, Workshop, payload
+from train.rollout_groups import DeliveryRules, GroupWorker, payload
 from train.rollout_queue import NAME, Conflict, Entry, Full, Order
 
 __all__ = ["SCHEMA", "application"]
@@ -47,9 +47,11 @@ class _Wanted(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class _Service:
-    def __init__(self, workshop: Workshop, gate: Gate, rules: Rulebook, about: JsonObject) -> None:
-        self._workshop, self._gate, self._rules, self._about = workshop, gate, rules, about
-        self._queue = workshop.queue
+    def __init__(
+        self, worker: GroupWorker, gate: Gate, rules: DeliveryRules, about: JsonObject
+    ) -> None:
+        self._worker, self._gate, self._rules, self._about = worker, gate, rules, about
+        self._queue = worker.queue
 
     async def info(self, request: web.Request) -> web.Response:
         return _answer(request, self._about | {"groups": self._queue.counts()})
@@ -65,7 +67,7 @@ class _Service:
         except Conflict as conflict:
             return _answer(request, {"error": str(conflict)}, 409)
         if new:
-            await self._workshop.notify()
+            await self._worker.notify()
         return _answer(request, _status(entry), 202)
 
     def _order(self, body: bytes) -> Order:
@@ -83,7 +85,7 @@ class _Service:
         seed = zlib.crc32(name.encode()) if wanted.seed is None else wanted.seed
         order = Order(id=name, task_id=wanted.task_id, n=wanted.n, seed=seed)
         try:
-            self._workshop.hall(order)
+            self._worker.harness(order)
         except UsageError as error:
             raise _Bad(f"task_id: {error}") from None
         return order
@@ -97,7 +99,7 @@ class _Service:
     async def _leased(self, most: int, wait: float) -> list[Entry]:
         end = asyncio.get_running_loop().time() + wait
         while True:
-            async with self._workshop.changed:
+            async with self._worker.changed:
                 if entries := self._queue.lease(most):
                     return entries
                 left = end - asyncio.get_running_loop().time()
@@ -106,7 +108,7 @@ class _Service:
                 # Woken by a group that ends, or when a lease does.
                 try:
                     async with asyncio.timeout(min(left, self._queue.expiry())):
-                        await self._workshop.changed.wait()
+                        await self._worker.changed.wait()
                 except TimeoutError:
                     continue
 
@@ -114,9 +116,9 @@ class _Service:
         """The group; failed, where its records are damaged or its task is gone."""
         order = entry.order
         try:
-            harness = self._workshop.hall(order).entrant.name
+            harness = self._worker.harness(order).spec.name
             return await asyncio.to_thread(
-                payload, entry, self._workshop.place(order), harness, self._rules
+                payload, entry, self._worker.place(order), harness, self._rules
             )
         except UsageError as error:
             nothing: JsonObject = {"harness": "", "episodes": [], "rows": []}
@@ -135,12 +137,12 @@ class _Service:
         except Conflict as conflict:
             return _answer(request, {"error": str(conflict)}, 409)
         if fresh:
-            await self._workshop.gone(entry)
+            await self._worker.gone(entry)
         return _answer(request, _status(entry))
 
     async def cancel(self, request: web.Request) -> web.Response:
         entry = self._entry(request)
-        await self._workshop.cancel(entry)
+        await self._worker.cancel(entry)
         return _answer(request, _status(entry))
 
     async def pause(self, request: web.Request) -> web.Response:
@@ -164,10 +166,10 @@ class _Bad(web.HTTPBadRequest):
 
 
 def application(
-    workshop: Workshop, gate: Gate, rules: Rulebook, about: JsonObject, token: str = ""
+    worker: GroupWorker, gate: Gate, rules: DeliveryRules, about: JsonObject, token: str = ""
 ) -> web.Application:
     """The server's routes. `token`, where there is one, must come as a bearer token."""
-    service = _Service(workshop, gate, rules, about)
+    service = _Service(worker, gate, rules, about)
     app = web.Application(middlewares=[_guard(token), _as_json])
     app.add_routes(
         [

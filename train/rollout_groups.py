@@ -11,20 +11,19 @@ from pathlib import Path
 
 import msgspec
 
-from rollout.episode import Setup
 from rollout.errors import RolloutError, UsageError
 from rollout.runner import Runner
 from rollout.store import EpisodeStore
 from rollout.text import one_line
-from rollout.types import JsonObject, Task
+from rollout.types import JsonObject
 from train.credit import CreditRules, assign
-from train.mix import Entrant, spread
+from train.mix import draw
 from train.rollout_queue import Entry, Order, Queue
 from train.rows import rl_rows
-from train.runs import open_store
+from train.runs import ReadyHarness, open_store
 from train.samples import MissingTokenIds, Report, Rules, build_samples
 
-__all__ = ["Hall", "Rulebook", "Workshop", "payload"]
+__all__ = ["DeliveryRules", "GroupWorker", "payload"]
 
 GROUPS = "groups"
 
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Rulebook:
+class DeliveryRules:
     """What becomes of episodes on their way to a trainer."""
 
     samples: Rules = field(default_factory=Rules)
@@ -40,21 +39,12 @@ class Rulebook:
     gamma: float = 1.0
 
 
-@dataclass(frozen=True)
-class Hall:
-    """A harness, ready to run, with the tasks that it can do."""
-
-    entrant: Entrant
-    setup: Setup
-    tasks: dict[str, Task]
-
-
 @dataclass
-class Workshop:
+class GroupWorker:
     """Works on a queue's orders, the oldest first."""
 
     queue: Queue
-    halls: Sequence[Hall]
+    harnesses: Sequence[ReadyHarness]
     folder: Path
     concurrency: int
     discard: bool = False
@@ -65,13 +55,16 @@ class Workshop:
     _fault: RolloutError | None = None
     """Why the disk takes no more. Every group would fail of it: they wait for the next start."""
 
-    def hall(self, order: Order) -> Hall:
-        """Where an order is run: the same after a restart. Raises UsageError for an unknown task."""
-        able = [hall for hall in self.halls if order.task_id in hall.tasks]
+    def harness(self, order: Order) -> ReadyHarness:
+        """The harness that an order is run in, the same after a restart.
+
+        Raises UsageError for an unknown task.
+        """
+        able = [one for one in self.harnesses if order.task_id in one.tasks]
         if not able:
             raise UsageError(f"no task {order.task_id!r} can be run here; GET /v1/info lists them")
-        chosen = spread([hall.entrant for hall in able], 1, f"{order.id}/{order.seed}")[0]
-        return next(hall for hall in able if hall.entrant == chosen)
+        chosen = draw([one.spec for one in able], 1, f"{order.id}/{order.seed}")[0]
+        return next(one for one in able if one.spec == chosen)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -148,14 +141,14 @@ class Workshop:
             entry.state, self._fault = "queued", error
 
     async def _attempt(self, order: Order, slots: asyncio.Semaphore) -> None:
-        hall = self.hall(order)
+        harness = self.harness(order)
         with open_store(self.place(order)) as store:
-            runner = Runner(hall.setup, store=store, slots=slots, seed=order.seed)
-            async for _ in runner.groups([hall.tasks[order.task_id]], order.n):
+            runner = Runner(harness.setup, store=store, slots=slots, seed=order.seed)
+            async for _ in runner.groups([harness.tasks[order.task_id]], order.n):
                 pass
 
 
-def payload(entry: Entry, folder: Path, harness: str, rules: Rulebook) -> JsonObject:
+def payload(entry: Entry, folder: Path, harness: str, rules: DeliveryRules) -> JsonObject:
     """A group as it is delivered: its episodes, its rows, and what was left out and why."""
     found: JsonObject = {
         **msgspec.to_builtins(entry.order),

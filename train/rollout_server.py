@@ -25,16 +25,17 @@ import msgspec
 from aiohttp import web
 
 from rollout.errors import RolloutError, UsageError
+from rollout.options import Parser, positive
 from rollout.types import JsonObject
-from suites.options import Parser, positive
+from suites.options import Forced
 from suites.setup import make_upstream
 from train.credit import CreditRules, Estimator
 from train.gate import Gate, Gated
 from train.mix import parse_mix
 from train.rollout_app import SCHEMA, application
-from train.rollout_groups import Hall, Rulebook, Workshop
+from train.rollout_groups import DeliveryRules, GroupWorker
 from train.rollout_queue import Queue
-from train.runs import Source
+from train.runs import ReadyHarness, Source
 from train.settings import changes, note, noted
 
 __all__ = ["main", "serve"]
@@ -82,22 +83,24 @@ async def serve(options: argparse.Namespace) -> AsyncIterator[tuple[str, asyncio
     token = os.environ.get(TOKEN, "")
     if not token and not _loopback(options.host):
         raise UsageError(f"--host {options.host}: others may reach it; set {TOKEN} to a secret")
-    rules = Rulebook(credit=CreditRules(estimator=options.estimator), gamma=options.gamma)
+    rules = DeliveryRules(credit=CreditRules(estimator=options.estimator), gamma=options.gamma)
     gate = Gate()
     async with AsyncExitStack() as stack:
-        halls = await _halls(options, gate, stack)
-        about = _about(halls, rules)
+        harnesses = await _harnesses(options, gate, stack)
+        about = _about(harnesses, rules)
         _claim(options.folder, about)
         queue = Queue(options.folder, limit=options.queue, lease=options.lease)
         stack.callback(queue.close)
-        shop = Workshop(queue, halls, options.folder, options.concurrency, options.discard_acked)
-        app = application(shop, gate, rules, about, token)
+        worker = GroupWorker(
+            queue, harnesses, options.folder, options.concurrency, options.discard_acked
+        )
+        app = application(worker, gate, rules, about, token)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, options.host, options.port)
         await site.start()
-        work = asyncio.create_task(shop.run())
+        work = asyncio.create_task(worker.run())
         stack.push_async_callback(_ended, work)
         host, port = runner.addresses[0][:2]
         yield f"http://{host}:{port}", work
@@ -108,30 +111,36 @@ async def _ended(work: asyncio.Task[None]) -> None:
     await asyncio.wait({work})
 
 
-async def _halls(options: argparse.Namespace, gate: Gate, stack: AsyncExitStack) -> list[Hall]:
+async def _harnesses(
+    options: argparse.Namespace, gate: Gate, stack: AsyncExitStack
+) -> list[ReadyHarness]:
     """Every harness of the mix. Their gateways share one upstream, and its gate."""
     policy = Gated(make_upstream(options.model, options.base_url), gate)
     stack.push_async_callback(policy.close)
-    shared = ["--sandbox", options.sandbox, "--max-tokens", str(options.max_tokens)]
-    shared += ["--temperature", str(options.temperature)]
-    halls = []
-    for entrant in parse_mix(options.harness, options.tools):
-        source = Source.parse(options.suite, *entrant.arguments, *shared)
+    ready = []
+    for spec in parse_mix(options.harness, options.tools):
+        forced: Forced = {
+            **spec.options,
+            "sandbox": options.sandbox,
+            "max_tokens": options.max_tokens,
+            "temperature": options.temperature,
+        }
+        source = Source.parse(options.suite, forced=forced)
         setup = await stack.enter_async_context(source.open(policy))
         setup = replace(setup, paused=gate.seconds)
-        halls.append(Hall(entrant, setup, {task.id: task for task in source.tasks(setup)}))
-    return halls
+        ready.append(ReadyHarness(spec, setup, source.tasks(setup)))
+    return ready
 
 
-def _about(halls: Sequence[Hall], rules: Rulebook) -> JsonObject:
+def _about(harnesses: Sequence[ReadyHarness], rules: DeliveryRules) -> JsonObject:
     """What `GET /v1/info` says, but for the counts."""
-    setups = {hall.entrant.name: hall.setup for hall in halls}
+    setups = {one.spec.name: one.setup for one in harnesses}
     return {
         "schema": SCHEMA,
         "model": next(iter(setups.values())).gateway.upstream.fingerprint(),
         "harnesses": {name: setup.harness.fingerprint() for name, setup in setups.items()},
         "environment": next(iter(setups.values())).environment.fingerprint(),
-        "tasks": sorted({name for hall in halls for name in hall.tasks}),
+        "tasks": sorted({name for one in harnesses for name in one.tasks}),
         "samples": msgspec.to_builtins(rules.samples),
         "credit": {**msgspec.to_builtins(rules.credit), "gamma": rules.gamma},
     }

@@ -19,10 +19,23 @@ from rollout.runner import Observer, Runner
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, Task, Trace
-from suites.options import Options, parse, select
+from suites.options import Forced, Options, parse, select
 from suites.setup import fitted, open_setup
+from train.mix import HarnessSpec
 
-__all__ = ["Attempts", "Source", "attempts", "open_store"]
+__all__ = ["Attempts", "ReadyHarness", "Source", "attempts", "open_store", "words"]
+
+
+@dataclass(frozen=True)
+class ReadyHarness:
+    """A harness, ready to run, with the tasks that it can do."""
+
+    spec: HarnessSpec
+    setup: Setup
+    tasks: dict[str, Task]
+    """By id, in the suite's order."""
+    held_out: Sequence[Task] = ()
+    """Tasks that are evaluated on, and never trained on."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +46,31 @@ class Source:
     options: Options
 
     @classmethod
-    def parse(cls, spec: str, *arguments: str) -> Source:
-        """`"NAME --option ..."`, and more of the options that all suites share. Raises UsageError."""
-        name, *own = shlex.split(spec) or [""]
+    def parse(cls, spec: str, more: str = "", *, forced: Forced | None = None) -> Source:
+        """From `"NAME --option ..."` and `more` options; `forced` wins over both. Raises UsageError."""
+        name, *own = words(spec) or [""]
         suite = load("suites", name, Suite)()
-        return cls(suite, parse(suite, [*own, *arguments]))
+        return cls(suite, parse(suite, [*own, *words(more)], forced))
 
-    def tasks(self, setup: Setup) -> list[Task]:
-        """Those that can be run. Raises UsageError when none can."""
+    def tasks(self, setup: Setup) -> dict[str, Task]:
+        """Those that can be run, by id. Raises UsageError when none can."""
         chosen = select(self.suite.tasks(self.options.data), self.options.tasks)
         tasks = [task for task in fitted(self.suite, chosen, setup) if not task.skip]
         if not tasks:
             raise UsageError(f"--suite {self.suite.name}: none of its tasks can be run in this way")
-        return tasks
+        return {task.id: task for task in tasks}
 
     def open(self, policy: Upstream | None = None) -> AbstractAsyncContextManager[Setup]:
         """The environment, harness and gateway; `policy` in place of the model of the options."""
         return open_setup(self.suite, self.options, policy=policy)
+
+
+def words(line: str) -> list[str]:
+    """A command line as a list of words. Raises UsageError for a quotation that does not end."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{line!r}: {error}") from error
 
 
 Attempts = list[tuple[Episode, Trace]]

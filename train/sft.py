@@ -21,12 +21,13 @@ from rich.text import Text
 
 from rollout.errors import RolloutError, UsageError
 from rollout.gateway.upstream import Upstream
+from rollout.options import Parser, positive
 from rollout.processes import cancel_on_signals
 from rollout.types import Call, Episode, Outcome, Record, Trace
-from suites.options import Parser, positive
+from suites.options import Forced
+from train.batches import epoch_batch
 from train.lossy import Render, render_with
-from train.mix import Entrant, parse_mix
-from train.order import taken
+from train.mix import HarnessSpec, parse_mix
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
 from train.settings import changes, note, noted
@@ -108,7 +109,7 @@ async def _teach(options: argparse.Namespace) -> Attempts:
 
 async def distil(
     suite: str,
-    entrants: Sequence[Entrant],
+    mix: Sequence[HarnessSpec],
     folder: Path,
     *,
     teacher: str = "reference",
@@ -127,13 +128,12 @@ async def distil(
     elif changed := changes(old, told):
         was = ", ".join(f"{name} was {old.get(name)!r}" for name in changed)
         raise UsageError(f"{folder} holds other episodes ({was}): choose another folder")
-    shared = ["--model", teacher, *(("--base-url", base_url) if base_url else ())]
     episodes: Attempts = []
-    for entrant in entrants:
-        source = Source.parse(suite, *entrant.arguments, *shared)
+    for spec in mix:
+        forced: Forced = {**spec.options, "model": teacher, "base_url": base_url}
+        source = Source.parse(suite, forced=forced)
         async with source.open(policy) as setup:
-            place = folder / entrant.name.replace("/", "-").replace(":", "-")
-            tasks = source.tasks(setup)
+            place, tasks = folder / spec.folder, list(source.tasks(setup).values())
             episodes += await attempts(setup, tasks, n, place, concurrency=concurrency, seed=0)
     return episodes
 
@@ -193,7 +193,7 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
     for update in range(updates):
         for group in optimizer.param_groups:
             group["lr"] = rules.learning_rate * _pace(update, updates, rules.warmup)
-        batch = [rows[i] for i in taken(len(rows), rules.batch, update, f"{rules.seed}/")]
+        batch = [rows[i] for i in epoch_batch(len(rows), rules.batch, update, f"{rules.seed}/")]
         tokens = max(1, sum(int(np.count_nonzero(row.response_mask)) for row in batch))
         total = 0.0
         for part in micro_batches(batch, MICRO_TOKENS):

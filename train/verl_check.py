@@ -190,11 +190,11 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
 
 def _mix(field: str, text: str) -> None:
     """Raise UsageError for a harness or a tool surface that does not exist."""
-    for entrant in parse_mix(text):
-        surfaces = make_harness(entrant.harness).surfaces
-        if entrant.tools and entrant.tools not in surfaces:
+    for spec in parse_mix(text):
+        surfaces = make_harness(spec.harness).surfaces
+        if spec.tools and spec.tools not in surfaces:
             raise UsageError(
-                f"anyharness.{field}: {entrant.name}: {entrant.harness} takes {', '.join(surfaces)}"
+                f"anyharness.{field}: {spec.name}: {spec.harness} takes {', '.join(surfaces)}"
             )
 
 

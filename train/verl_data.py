@@ -18,10 +18,11 @@ import torch
 from torch.utils.data import Dataset
 
 from rollout.errors import UsageError
+from rollout.options import Parser
 from rollout.types import Task
-from suites.options import Parser, select
+from suites.options import select
 from train.mix import parse_mix
-from train.runs import Source
+from train.runs import Source, words
 
 __all__ = ["SuiteTasks"]
 
@@ -57,8 +58,8 @@ def _tasks(spec: str) -> Iterator[tuple[str, str, str, Task]]:
     """Suite's line, harness (empty: any), name of the source, task."""
     parser = Parser(add_help=False)
     parser.add_argument("--harness", default="")
-    told, words = parser.parse_known_args(shlex.split(spec))
-    line = shlex.join(words)
+    told, rest = parser.parse_known_args(words(spec))
+    line = shlex.join(rest)
     source = Source.parse(line)
     tasks = select(source.suite.tasks(source.options.data), source.options.tasks)
     harnesses = [one.name for one in parse_mix(told.harness)] if told.harness else [""]

@@ -15,12 +15,12 @@ from rollout.episode import run_episode
 from rollout.runner import attempt_seed
 from train.credit import Credit, reward_of
 from train.samples import build_samples
-from train.verl_rollouts import Sampling, Stages
+from train.verl_rollouts import HarnessPool, Sampling
 from train.verl_rows import outputs
 
 __all__ = ["AnyHarnessLoop"]
 
-_STAGES: dict[int, Stages] = {}
+_POOLS: dict[int, HarnessPool] = {}
 """By client: verl makes a loop for every rollout, and one client for a process, which ends them."""
 
 
@@ -30,24 +30,26 @@ class AnyHarnessLoop(AgentLoopBase):  # type: ignore[misc]
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> list[AgentLoopOutput]:
         """The episode's rows. `row` is the dataset's; sampling is as the config says."""
-        stages = self._stages()
+        pool = self._pool()
         step = int(row.get("global_steps", 0))
-        entrant = stages.settings.entrant(row, step)
-        stage = await stages.open(row["suite"], entrant, Sampling.read(sampling_params))
-        task, attempt = stage.tasks[row["task"]], int(row["session_id"])
+        spec = pool.settings.drawn(row, step)
+        harness = await pool.open(row["suite"], spec, Sampling.read(sampling_params))
+        task, attempt = harness.tasks[row["task"]], int(row["session_id"])
         seed = attempt_seed(step, task.id, attempt)
-        episode, trace = await run_episode(stage.setup, task, attempt, seed=seed)
-        reward = reward_of(episode, stages.settings.credit)
+        episode, trace = await run_episode(harness.setup, task, attempt, seed=seed)
+        reward = reward_of(episode, pool.settings.credit)
         if reward is None:
             return []
-        rules = stages.settings.samples(stages.window)
+        rules = pool.settings.samples(pool.window)
         samples, _ = await asyncio.to_thread(build_samples, episode, trace, rules)
         credit = Credit(reward=reward, advantage=0.0)
-        anchors = stages.settings.gigpo > 0
+        anchors = pool.settings.gigpo > 0
         return outputs(episode, trace, samples, credit, version=max(step - 1, 0), anchors=anchors)
 
-    def _stages(self) -> Stages:
+    def _pool(self) -> HarnessPool:
         key = id(self.server_manager)
-        if key not in _STAGES:
-            _STAGES[key] = Stages(self.config, self.server_manager, self.tokenizer, self.processor)
-        return _STAGES[key]
+        if key not in _POOLS:
+            _POOLS[key] = HarnessPool(
+                self.config, self.server_manager, self.tokenizer, self.processor
+            )
+        return _POOLS[key]

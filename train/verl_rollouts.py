@@ -25,16 +25,15 @@ from tensordict.tensorclass import NonTensorData
 from verl.experimental.agent_loop import AgentLoopOutput, AgentLoopWorker
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from rollout.episode import Setup
 from rollout.errors import RolloutError, UsageError
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task
 from train.credit import Credit, assign
 from train.gate import Gate
-from train.mix import Entrant
+from train.mix import HarnessSpec
 from train.policy import PolicyUpstream
-from train.runs import open_store
+from train.runs import ReadyHarness, open_store
 from train.samples import Sample, build_samples
 from train.tally import Tally
 from train.verl_engine import VerlEngine
@@ -42,17 +41,9 @@ from train.verl_rows import TqRow, outputs, tq_row
 from train.verl_settings import Settings
 from train.vision import VisionTokenizer
 
-__all__ = ["Rollouts", "Sampling", "Stage", "Stages"]
+__all__ = ["HarnessPool", "Rollouts", "Sampling"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A suite under a harness, with verl's policy, ready to run."""
-
-    setup: Setup
-    tasks: dict[str, Task]
 
 
 @dataclass(frozen=True)
@@ -69,8 +60,8 @@ class Sampling:
         return cls(float(told["temperature"]), float(told["top_p"]), int(told["top_k"]))
 
 
-class Stages:
-    """The stages of one process, each opened when it is first asked for."""
+class HarnessPool:
+    """The harnesses of one process, each opened when it is first asked for."""
 
     def __init__(self, config: DictConfig, client: Any, tokenizer: Any, processor: Any) -> None:
         self.rollout = config.actor_rollout_ref.rollout
@@ -80,7 +71,7 @@ class Stages:
         self._ends = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
         self._tokenizer = tokenizer if processor is None else VisionTokenizer(processor)
         self._template = OmegaConf.to_container(config.data.apply_chat_template_kwargs)
-        self._stages: dict[tuple[str, Entrant, Sampling], asyncio.Task[Stage]] = {}
+        self._ready: dict[tuple[str, HarnessSpec, Sampling], asyncio.Task[ReadyHarness]] = {}
         self._opened = AsyncExitStack()
 
     @property
@@ -89,32 +80,32 @@ class Stages:
         lengths = self.rollout.prompt_length + self.rollout.response_length
         return int(self.rollout.max_model_len or lengths)
 
-    async def open(self, suite: str, entrant: Entrant, sampling: Sampling) -> Stage:
-        """The stage of a suite in a harness. Raises UsageError for one that can't work."""
-        key = suite, entrant, sampling
-        known = self._stages.get(key)
+    async def open(self, suite: str, spec: HarnessSpec, sampling: Sampling) -> ReadyHarness:
+        """A harness with a suite's tasks and verl's policy. Raises UsageError for what can't work."""
+        key = suite, spec, sampling
+        known = self._ready.get(key)
         # What failed may work the next time: a judge's server that was away, for instance.
         if known is None or (known.done() and (known.cancelled() or known.exception())):
-            known = self._stages[key] = asyncio.create_task(self._open(*key))
+            known = self._ready[key] = asyncio.create_task(self._open(*key))
         return await asyncio.shield(known)
 
     async def close(self) -> None:
         """Close what was opened."""
         await self._opened.aclose()
 
-    async def _open(self, suite: str, entrant: Entrant, sampling: Sampling) -> Stage:
+    async def _open(self, suite: str, spec: HarnessSpec, sampling: Sampling) -> ReadyHarness:
         engine = VerlEngine(self._client, self.gate, ends=self._ends, top_k=sampling.top_k)
         policy = PolicyUpstream(
             engine, self._tokenizer, context_window=self.window, template=self._template
         )
         source = self.settings.source(
-            suite, entrant, temperature=sampling.temperature, top_p=sampling.top_p
+            suite, spec, temperature=sampling.temperature, top_p=sampling.top_p
         )
         setup = await self._opened.enter_async_context(source.open(policy))
         settings = self.settings
         limits = replace(setup.limits, memory_mb=settings.memory_mb, cpus=settings.cpus)
         setup = replace(setup, limits=limits, paused=self.gate.seconds)
-        return Stage(setup, {task.id: task for task in source.tasks(setup)})
+        return ReadyHarness(spec, setup, source.tasks(setup))
 
 
 class Rollouts:
@@ -130,8 +121,8 @@ class Rollouts:
         self._worker = AgentLoopWorker(
             config, llm_client, teacher_client, reward_loop_worker_handles
         )
-        self._stages = Stages(config, llm_client, self._worker.tokenizer, self._worker.processor)
-        self._settings = self._stages.settings
+        self._pool = HarnessPool(config, llm_client, self._worker.tokenizer, self._worker.processor)
+        self._settings = self._pool.settings
         self._slots = asyncio.Semaphore(self._settings.concurrency)
         self._running: set[asyncio.Task[None]] = set()
         self._tally = Tally()
@@ -156,11 +147,11 @@ class Rollouts:
 
     async def hold(self) -> None:
         """Hold model calls back: the engine is about to sleep."""
-        self._stages.gate.close()
+        self._pool.gate.close()
 
     async def release(self) -> None:
         """Let them go again."""
-        self._stages.gate.open()
+        self._pool.gate.open()
 
     async def drain(self) -> None:
         """Return when nothing is under way."""
@@ -177,7 +168,7 @@ class Rollouts:
         for task in self._running:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-        await self._stages.close()
+        await self._pool.close()
 
     async def _prompt(self, prompt: dict[str, Any], validate: bool) -> None:
         """One group, from its prompt to its rows and its status."""
@@ -206,19 +197,21 @@ class Rollouts:
 
     async def _rows(self, prompt: dict[str, Any], validate: bool) -> tuple[list[TqRow], bool]:
         """A group's rows, and whether any of its episodes was graded."""
-        told = self._stages.rollout
+        told = self._pool.rollout
         drawn = told.val_kwargs if validate else told
         n = prompt.pop("__rollout_n__", drawn.n)
-        entrant = self._settings.entrant(prompt, int(prompt["global_steps"]))
-        stage = await self._stages.open(prompt["suite"], entrant, Sampling.read(drawn))
-        if prompt["task"] not in stage.tasks:
+        spec = self._settings.drawn(prompt, int(prompt["global_steps"]))
+        harness = await self._pool.open(prompt["suite"], spec, Sampling.read(drawn))
+        if prompt["task"] not in harness.tasks:
             raise RolloutError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
         folder = Path(self._settings.out or tempfile.mkdtemp()) / prompt["uid"]
         try:
             with open_store(folder) as store:
-                group = await self._group(stage, stage.tasks[prompt["task"]], int(n), store, prompt)
+                group = await self._group(
+                    harness, harness.tasks[prompt["task"]], int(n), store, prompt
+                )
                 if not validate:
-                    self._count(group.episodes, entrant)
+                    self._count(group.episodes, spec)
                 rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
                 return rows, any(episode.outcome.graded for episode in group.episodes)
         finally:
@@ -226,12 +219,12 @@ class Rollouts:
                 shutil.rmtree(folder.parent)
 
     async def _group(
-        self, stage: Stage, task: Task, n: int, store: EpisodeStore, prompt: dict[str, Any]
+        self, harness: ReadyHarness, task: Task, n: int, store: EpisodeStore, prompt: dict[str, Any]
     ) -> Group:
         """The attempts. Seeds differ between steps: each time, the same task is another draw."""
         tries = n * (self._settings.retries + 1)
         runner = Runner(
-            stage.setup,
+            harness.setup,
             store=store,
             retries=self._settings.retries,
             give_up_after=tries + 1,  # never: `_watch` sees more than one group
@@ -242,11 +235,11 @@ class Rollouts:
             return group
         raise RunnerStopped(f"no group of task {task.id!r}")
 
-    def _count(self, episodes: Sequence[Episode], entrant: Entrant) -> None:
+    def _count(self, episodes: Sequence[Episode], spec: HarnessSpec) -> None:
         """A training group's episodes: among all, and by harness where there are several."""
         self._tally.add(episodes)
-        if len(self._settings.entrants) > 1:
-            self._tally.add(episodes, entrant.name)
+        if len(self._settings.mix) > 1:
+            self._tally.add(episodes, spec.name)
 
     def _built(
         self, group: Group, store: EpisodeStore, prompt: dict[str, Any], validate: bool
@@ -284,7 +277,7 @@ class Rollouts:
 
     def _samples(self, episodes: Sequence[Episode], store: EpisodeStore) -> dict[str, list[Sample]]:
         """Of the episodes that have any tokens to show."""
-        rules = self._settings.samples(self._stages.window)
+        rules = self._settings.samples(self._pool.window)
         told = {one.id: build_samples(one, store.trace(one), rules)[0] for one in episodes}
         return {name: samples for name, samples in told.items() if samples}
 

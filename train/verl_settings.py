@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -10,9 +9,10 @@ import msgspec
 
 from rollout.errors import UsageError
 from rollout.types import Record
+from suites.options import Forced
 from train.advantages import AdvantageRules
 from train.credit import CreditRules, Estimator
-from train.mix import Entrant, parse_mix, spread
+from train.mix import HarnessSpec, draw, parse_mix
 from train.runs import Source
 from train.samples import Calls, Rules
 
@@ -110,23 +110,23 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     @property
-    def entrants(self) -> tuple[Entrant, ...]:
+    def mix(self) -> tuple[HarnessSpec, ...]:
         """The harnesses that are trained in. Raises UsageError."""
         return parse_mix(self.harness)
 
-    def entrant(self, row: Mapping[str, Any], step: int) -> Entrant:
+    def drawn(self, row: Mapping[str, Any], step: int) -> HarnessSpec:
         """The harness of a dataset's row in one step: its own, or one drawn by weight.
 
         All attempts of a group get the same.
         """
         if row["harness"]:
             return parse_mix(row["harness"])[0]
-        return spread(self.entrants, 1, f"{step}/{row['index']}")[0]
+        return draw(self.mix, 1, f"{step}/{row['index']}")[0]
 
     def source(
         self,
         suite: str = "",
-        entrant: Entrant | None = None,
+        spec: HarnessSpec | None = None,
         *,
         temperature: float = 1.0,
         top_p: float = 1.0,
@@ -135,15 +135,10 @@ class Settings(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
         Raises UsageError.
         """
-        try:
-            own = shlex.split(self.options)
-        except ValueError as error:
-            raise UsageError(f"anyharness.options: {error}: {self.options!r}") from error
-        forced = {
-            "--max-tokens": self.max_tokens,
-            "--temperature": temperature,
-            "--top-p": top_p,
+        forced: Forced = {
+            **(spec or self.mix[0]).options,
+            "max_tokens": self.max_tokens,
+            "temperature": temperature,
+            "top_p": top_p,
         }
-        words = [str(word) for pair in forced.items() for word in pair]
-        entrant = entrant or self.entrants[0]
-        return Source.parse(suite or self.suite, *own, *entrant.arguments, *words)
+        return Source.parse(suite or self.suite, self.options, forced=forced)

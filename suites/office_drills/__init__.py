@@ -12,12 +12,12 @@ from pathlib import Path
 
 from rollout.environment import Environment
 from rollout.errors import UsageError
+from rollout.options import positive
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
 from suites.office_drills.drills import FAMILIES, drill
 from suites.office_drills.grading import Drills
 from suites.office_drills.office import SPLITS
-from suites.options import positive
 
 __all__ = ["OfficeDrills"]
 

@@ -206,7 +206,7 @@ def test_people_are_told_the_figures_and_every_difference(run, server, capsys) -
         ((), "was run without a judge: name one with --judge openai:NAME"),
         (("--protocol", "webjuge"), "unknown protocol 'webjuge': did you mean 'webjudge'"),
         (("--protocol", "webjudge", "--judge-prompts", "nowhere"), "--judge-prompts nowhere: src/"),
-        (("--concurrency", "0"), "--concurrency 0: at least 1"),
+        (("--concurrency", "0"), "--concurrency: must be greater than 0"),
         (("--judge-temperature", "-1"), "argument --judge-temperature"),
         (("--judge", "openai:x", "--judge-base-url", "http://127.0.0.1:9/v1"), "no model server"),
     ],

@@ -22,7 +22,7 @@ from support.toy_suite import TASKS
 
 from rollout.errors import UsageError
 from train.rollout_client import RolloutClient, RolloutServerError
-from train.rollout_groups import Workshop
+from train.rollout_groups import GroupWorker
 from train.rollout_queue import Queue
 from train.rollout_server import _parser, serve
 
@@ -175,7 +175,7 @@ async def test_a_group_that_hits_a_bug_has_failed(
     async def broken(*_: object) -> None:
         raise KeyError("milk")
 
-    monkeypatch.setattr(Workshop, "_attempt", broken)
+    monkeypatch.setattr(GroupWorker, "_attempt", broken)
     async with served(tmp_path) as (client, _):
         await client.submit("milk", n=1)
         group = await first(client)
@@ -188,9 +188,9 @@ async def test_a_full_disk_ends_the_server_and_no_group(
     async def full(*_: object) -> None:
         raise UsageError("groups: no space left") from OSError(errno.ENOSPC, "no space left")
 
-    for owner, name in ((Workshop, "_attempt"), (Queue, "move")):
+    for owner, name in ((GroupWorker, "_attempt"), (Queue, "move")):
         with monkeypatch.context() as patch:
-            patch.setattr(owner, name, full if owner is Workshop else _refusing(Queue.move))
+            patch.setattr(owner, name, full if owner is GroupWorker else _refusing(Queue.move))
             async with serve(options(tmp_path)) as (url, work), RolloutClient(url) as client:
                 await client.submit("milk", n=1, id="kept")
                 with pytest.raises(UsageError, match="no space left"):

@@ -280,7 +280,7 @@ async def test_pictures_reach_the_servers_and_the_rows(model: Path) -> None:
     async with rollouts(model, ["right"], f"anyharness.suite={suite}") as (worker, client, told):
         client.tokenizer = processor.tokenizer
         worker._worker.processor, worker._worker.tokenizer = processor, processor.tokenizer
-        worker._stages._tokenizer = VisionTokenizer(processor)
+        worker._pool._tokenizer = VisionTokenizer(processor)
         await worker.generate_sequences(prompts(told, [one], suite=suite))
         await worker.drain()
     tags = stored(one)

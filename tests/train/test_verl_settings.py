@@ -29,7 +29,7 @@ def test_the_recipe_lists_every_setting() -> None:
         ("gamma", 1.5, "gamma must be above 0 and at most 1"),
         ("gamma", 0.9, "gamma below 1 needs estimator: dr_grpo"),
         ("gigpo", -1, "gigpo must not be negative"),
-        ("options", "'open", "anyharness.options"),
+        ("options", "'open", "No closing quotation"),
         ("options", "--tmeout 3", "--tmeout"),
         ("suite", "nope", "unknown suite 'nope'"),
     ],
@@ -72,9 +72,9 @@ def test_an_option_that_verl_has_no_equal_of_is_refused_with_what_to_write() -> 
 def test_a_group_has_one_harness_drawn_by_weight() -> None:
     settings = Settings.read({**GIVEN, "harness": "react:0.75,react/mcp:0.25"})
     rows = [{"harness": "", "index": index} for index in range(400)]
-    drawn = Counter(settings.entrant(row, step=3).name for row in rows)
+    drawn = Counter(settings.drawn(row, step=3).name for row in rows)
     assert drawn["react"] == pytest.approx(300, abs=40)
-    assert [settings.entrant(row, 3) for row in rows] == [settings.entrant(row, 3) for row in rows]
-    assert [settings.entrant(row, 3) for row in rows] != [settings.entrant(row, 4) for row in rows]
+    assert [settings.drawn(row, 3) for row in rows] == [settings.drawn(row, 3) for row in rows]
+    assert [settings.drawn(row, 3) for row in rows] != [settings.drawn(row, 4) for row in rows]
     fixed = {"harness": "codex:fast/skill", "index": 0}
-    assert settings.entrant(fixed, 3).arguments == ["--harness", "codex:fast", "--tools", "skill"]
+    assert settings.drawn(fixed, 3).options == {"harness": "codex:fast", "tools": "skill"}

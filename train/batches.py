@@ -1,4 +1,4 @@
-"""The order in which rows or tasks are taken: each once, shuffled, before any comes again."""
+"""Batches of rows or tasks: in an epoch each comes once, in shuffled order."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import random
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["taken"]
+__all__ = ["epoch_batch"]
 
 
-def taken(count: int, batch: int, step: int, seed: str) -> list[int]:
-    """What step number `step` takes of `count`; `seed` and the epoch's number decide its order."""
+def epoch_batch(count: int, batch: int, step: int, seed: str) -> list[int]:
+    """The positions, out of `count`, that step number `step` takes.
+
+    A batch may reach into the next epoch. `seed` and the epoch's number decide the order in an epoch.
+    """
     numbers = []
     for place in range(step * batch, (step + 1) * batch):
         epoch, position = divmod(place, count)
