@@ -152,6 +152,5 @@ def _written(value: Any) -> str:
     """A value in hydra's grammar: text in quotes, for suites have options."""
     if isinstance(value, bool | int | float):
         return str(value).lower()
-    value = str(value)
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -53,10 +53,10 @@ def test_a_missing_verl_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_options_become_overrides_in_hydras_grammar() -> None:
-    told = verl_launch.overrides({"suite": "a --b 'c'", "model": "m", "batch": None}, ["x=1"])
+    told = verl_launch.overrides({"suite": 'a --b "c"', "model": "m", "batch": None}, ["x=1"])
     assert told == [
-        "anyharness.suite='a --b \\'c\\''",
-        "actor_rollout_ref.model.path='m'",
+        'anyharness.suite="a --b \\"c\\""',
+        'actor_rollout_ref.model.path="m"',
         "x=1",
     ]
 
