@@ -13,37 +13,28 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
-
-import msgspec
 
 from rollout.errors import RolloutError, UsageError
 from rollout.options import Parser, positive
 from rollout.processes import cancel_on_signals
-from rollout.store import lock_folder
-from rollout.types import JsonObject
-from suites.options import Forced
 from train.credit import CreditRules, Estimator
-from train.mix import HarnessSpec, format_mix, parse_mix, with_eval_only
-from train.runs import ReadyHarness, Source
-from train.settings import changes, note, noted
+from train.mix import format_mix, parse_mix, with_eval_only
 
 if TYPE_CHECKING:
-    from train.engine import PolicyEngine
-    from train.local_trainer import GrpoRules, Watcher
+    from train.local_run import LocalRun
+    from train.local_trainer import Watcher
 
-__all__ = ["main", "ready_harnesses", "train_locally"]
+__all__ = ["main"]
 
-SETTINGS = "settings.json"
-STEPS = 100
-ENGINE_MEMORY = 0.4
-"""vLLM's share of the GPU: the trainer's weights and optimizer stay beside it."""
+LOCAL = (
+    *("model", "suite", "steps", "eval_every", "max_tokens", "concurrency", "sandbox"),
+    *("engine", "engine_memory"),
+)
+"""Options that are fields of `LocalRun`."""
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0."""
 
@@ -88,7 +79,6 @@ def _verl(options: argparse.Namespace) -> int:
 
 def _locally(options: argparse.Namespace) -> None:
     from train.local_progress import progress
-    from train.local_trainer import GrpoRules
 
     for name in ("suite", "model"):
         if not getattr(options, name):
@@ -102,208 +92,40 @@ def _locally(options: argparse.Namespace) -> None:
         raise UsageError(f"--recipe {options.recipe}: needs --trainer verl")
     if options.engine_memory and options.engine != "vllm":
         raise UsageError("--engine-memory: needs --engine vllm")
-    given = {name: value for name, value in vars(options).items() if value is not None}
-    credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
-    rules = GrpoRules(credit=credit, **_of(given, GrpoRules.__struct_fields__))
-    mix = parse_mix(options.harness or "react", options.tools)
-    if options.eval_harness:
-        mix = with_eval_only(mix, parse_mix(options.eval_harness, options.tools))
+    run = _local_run(options)
     if options.check:
-        asyncio.run(_check(options, mix))
+        print("\n".join(asyncio.run(run.check())))
         return
-    steps = given.get("steps", STEPS)
-    how = _of(given, ("eval_every", "concurrency", "max_tokens", "sandbox", "resume"))
-    how |= _of(given, ("engine", "engine_memory"))
 
     async def train(watcher: Watcher) -> None:
         cancel_on_signals()
-        await train_locally(
-            options.model,
-            options.out or Path("runs") / "grpo",
-            rules,
-            mix,
-            suite=options.suite,
-            evaluation=options.eval or "",
-            steps=steps,
-            watcher=watcher,
-            **how,
-        )
+        await run.train(resume=options.resume, watcher=watcher)
 
-    with progress(steps, quiet=options.quiet) as watcher:
+    with progress(run.steps, quiet=options.quiet) as watcher:
         asyncio.run(train(watcher))
+
+
+def _local_run(options: argparse.Namespace) -> LocalRun:
+    """What the options ask for; what they leave open is as `LocalRun` and `GrpoRules` have it."""
+    from train.local_run import LocalRun
+    from train.local_trainer import GrpoRules
+
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
+    mix = parse_mix(options.harness or "react", options.tools)
+    if options.eval_harness:
+        mix = with_eval_only(mix, parse_mix(options.eval_harness, options.tools))
+    return LocalRun(
+        folder=options.out or Path("runs") / "grpo",
+        mix=mix,
+        rules=GrpoRules(credit=credit, **_of(given, GrpoRules.__struct_fields__)),
+        evaluation=options.eval or "",
+        **_of(given, LOCAL),
+    )
 
 
 def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     return {name: given[name] for name in names if name in given}
-
-
-async def _check(options: argparse.Namespace, mix: Sequence[HarnessSpec]) -> None:
-    """Open all that training would."""
-    from train.local_engine import load_model
-
-    start = _engine(options.engine or "torch", options.engine_memory or ENGINE_MEMORY)
-    engine = start(*load_model(options.model))
-    forced: Forced = {"sandbox": options.sandbox} if options.sandbox else {}
-    opened = ready_harnesses(mix, options.suite, options.eval or "", _policy(engine), forced)
-    try:
-        async with opened as harnesses:
-            for one in harnesses:
-                told = f"{len(one.tasks)} tasks, {len(one.held_out)} held out"
-                print(f"{one.spec.name}: {told}")
-    finally:
-        engine.close()
-
-
-async def train_locally(
-    model: str,
-    folder: Path,
-    rules: GrpoRules,
-    mix: Sequence[HarnessSpec],
-    *,
-    suite: str,
-    evaluation: str = "",
-    steps: int,
-    eval_every: int = 0,
-    concurrency: int = 32,
-    max_tokens: int = 1024,
-    sandbox: str = "auto",
-    resume: bool = False,
-    engine: str = "torch",
-    engine_memory: float = ENGINE_MEMORY,
-    watcher: Watcher | None = None,
-) -> Path:
-    """Train a checkpoint, or go on with the training in `folder`; the last checkpoint.
-
-    `engine` is what samples, "torch" or "vllm", the latter with `engine_memory` as its share of the GPU.
-    Raises UsageError for what can't work, and where `folder` holds a training with other settings, or
-    one that another process is at.
-    """
-    from train.local_checkpoint import Checkpoints
-    from train.local_engine import load_model
-    from train.local_trainer import Trainer, Watcher
-
-    start = _engine(engine, engine_memory)
-    settings = {
-        "model": model,
-        "suite": suite,
-        "evaluation": evaluation,
-        "harnesses": [msgspec.to_builtins(one) for one in mix],
-        "max_tokens": max_tokens,
-        # The same seed draws other tokens in another engine: that would be another run.
-        "engine": engine,
-        **msgspec.to_builtins(rules),
-    }
-    forced: Forced = {
-        "temperature": rules.temperature,
-        "max_tokens": max_tokens,
-        "sandbox": sandbox,
-    }
-    with _locked(folder):
-        _compare(folder / SETTINGS, settings, resume)
-        checkpoint = Checkpoints(folder / "checkpoints").latest()
-        loaded, tokenizer, optimizer = _load(model, checkpoint, rules)
-        running = start(loaded, tokenizer, slots=concurrency)
-        try:
-            opened = ready_harnesses(mix, suite, evaluation, _policy(running), forced)
-            async with opened as harnesses:
-                note(folder / SETTINGS, settings)
-                trainer = Trainer(
-                    running,
-                    optimizer,
-                    rules,
-                    folder,
-                    step=int(checkpoint.name) if checkpoint else 0,
-                    reference=load_model(model)[0] if rules.kl else None,
-                    concurrency=concurrency,
-                    watcher=watcher or Watcher(),
-                )
-                await trainer.train(harnesses, steps, eval_every=eval_every)
-        finally:
-            running.close()
-    return trainer.checkpoints.latest() or Path(model)
-
-
-def _engine(kind: str, memory: float) -> Callable[..., PolicyEngine]:
-    """What starts an engine for a model and its tokenizer. Raises UsageError without its package."""
-    if kind == "torch":
-        from train.local_engine import LocalEngine
-
-        return LocalEngine
-    from train.vllm_engine import VLLMEngine, import_vllm
-
-    import_vllm()
-    return partial(VLLMEngine, memory=memory)
-
-
-def _policy(engine: PolicyEngine) -> Any:
-    from train.policy import PolicyUpstream
-
-    return PolicyUpstream(
-        engine, engine.tokenizer, model="policy", context_window=engine.context_window
-    )
-
-
-@asynccontextmanager
-async def ready_harnesses(
-    mix: Sequence[HarnessSpec], suite: str, evaluation: str, policy: Any, forced: Forced
-) -> AsyncIterator[list[ReadyHarness]]:
-    """Every harness with the tasks to train on and those that are held out. Raises UsageError."""
-    async with AsyncExitStack() as stack:
-        ready = []
-        for spec in mix:
-            options: Forced = {**forced, **spec.options}
-            source = Source.parse(suite, forced=options)
-            setup = await stack.enter_async_context(source.open(policy))
-            held_out = Source.parse(evaluation, forced=options).tasks(setup) if evaluation else {}
-            ready.append(
-                ReadyHarness(spec, setup, source.tasks(setup), held_out=list(held_out.values()))
-            )
-        yield ready
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Two trainers in one folder would spoil each other's work. Raises UsageError for the second."""
-    lock = lock_folder(folder)
-    try:
-        yield
-    finally:
-        os.close(lock)
-
-
-def _compare(path: Path, settings: JsonObject, resume: bool) -> None:
-    """See that what is to be trained is what the folder holds, if anything. Raises UsageError."""
-    if (old := noted(path)) is None:
-        return
-    if not resume:
-        raise UsageError(f"{path.parent} holds a training: add --resume, or choose another --out")
-    if changed := changes(old, settings):
-        told = ", ".join(f"{name} was {old.get(name)!r}" for name in changed[:5])
-        raise UsageError(f"{path.parent}: can't be resumed with other settings: {told}")
-
-
-def _load(model: str, checkpoint: Path | None, rules: GrpoRules) -> tuple[Any, Any, Any]:
-    """Model, tokenizer and optimizer, from a checkpoint where there is one. Raises UsageError."""
-    import torch
-
-    from train.local_checkpoint import restore
-    from train.local_engine import load_model
-
-    try:
-        loaded, tokenizer = load_model(str(checkpoint or model))
-        optimizer = torch.optim.AdamW(
-            loaded.parameters(),
-            lr=rules.learning_rate,
-            weight_decay=rules.weight_decay,
-            foreach=False,
-        )
-        if checkpoint is not None:
-            restore(optimizer, checkpoint)
-    except UsageError as error:
-        if checkpoint is None:
-            raise
-        raise UsageError(f"{error}; remove {checkpoint} to resume from the one before") from error
-    return loaded, tokenizer, optimizer
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -345,7 +167,7 @@ def _parser() -> argparse.ArgumentParser:
 def _how(group: argparse._ArgumentGroup) -> None:
     """Without defaults: those are where the trainer is, and verl's are in its recipe."""
     count, number = positive(int), positive(float)
-    group.add_argument("--steps", type=count, metavar="N", help=f"updates ({STEPS})")
+    group.add_argument("--steps", type=count, metavar="N", help="updates (100)")
     group.add_argument("--batch", type=count, metavar="N", help="tasks a step (8)")
     group.add_argument("--group", type=count, metavar="N", help="attempts a task (8)")
     group.add_argument("--learning-rate", type=number, metavar="X", help="(1e-6)")
@@ -367,7 +189,7 @@ def _how(group: argparse._ArgumentGroup) -> None:
         "--engine-memory",
         type=_share,
         metavar="SHARE",
-        help=f"of the GPU's, for vLLM ({ENGINE_MEMORY})",
+        help="of the GPU's, for vLLM (0.4)",
     )
     group.add_argument("--sandbox", metavar="KIND", help="(auto)")
     group.add_argument("--seed", type=int, metavar="N", help="(0)")

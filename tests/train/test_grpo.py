@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,9 +21,10 @@ pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 from rollout.errors import UsageError  # noqa: E402
 from rollout.runner import RunnerStopped  # noqa: E402
 from rollout.store import lock_folder  # noqa: E402
-from train.grpo import main, train_locally  # noqa: E402
+from train.grpo import _parser, main  # noqa: E402
 from train.local_checkpoint import Checkpoints, MetricsFile  # noqa: E402
 from train.local_loss import policy_loss  # noqa: E402
+from train.local_run import LocalRun  # noqa: E402
 from train.local_trainer import GrpoRules  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
 from train.tiny import make_model, make_tokenizer, save  # noqa: E402
@@ -43,19 +45,19 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def train(model: str, folder: Path, steps: int, harness: str = "react", **more: Any) -> Path:
-    rules = more.pop("rules", RULES)
+    rules, resume = more.pop("rules", RULES), more.pop("resume", False)
     return asyncio.run(
-        train_locally(
-            model,
-            folder,
-            rules,
-            parse_mix(harness),
+        LocalRun(
+            model=model,
+            folder=folder,
             suite=SUITE,
+            mix=parse_mix(harness),
+            rules=rules,
             steps=steps,
             max_tokens=8,
             sandbox="local",
             **more,
-        )
+        ).train(resume=resume)
     )
 
 
@@ -166,6 +168,18 @@ def test_wrong_usage_is_one_line(
         main([*argv, "--out", str(tmp_path / "run"), "--quiet"])
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_help_tells_the_defaults() -> None:
+    run = LocalRun(model="", folder=Path(), suite="", mix=())
+    defaults = {**msgspec.to_builtins(GrpoRules()), **vars(run)}
+    told = 0
+    for action in _parser()._actions:
+        shown = re.search(r"\(([^() ]+)\)$", action.help or "")
+        if shown and (default := defaults.get(action.dest)) is not None:
+            told += 1
+            assert type(default)(shown[1]) == default, action.dest
+    assert told >= 15
 
 
 def test_a_checkpoint_is_whole_or_not_there(model: str, tmp_path: Path) -> None:

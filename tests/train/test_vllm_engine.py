@@ -17,8 +17,9 @@ import torch
 
 from rollout.errors import ModelError
 from train.engine import Sampled, SamplingParams
-from train.grpo import main, train_locally
+from train.grpo import main
 from train.local_engine import LocalEngine
+from train.local_run import LocalRun
 from train.local_trainer import GrpoRules
 from train.mix import parse_mix
 from train.tiny import make_model, make_tokenizer, save
@@ -181,17 +182,18 @@ async def test_two_steps_of_grpo(tokenizer: Any, tmp_path: Path) -> None:
     """Through the real harness. `kl/old` is 0 where sampling and training have the same weights."""
     save(make_model(tokenizer, seed=0, width=32, layers=1, window=2048), tokenizer, tmp_path / "m")
     rules = GrpoRules(batch=2, group=3, learning_rate=1e-2)
-    last = await train_locally(
-        str(tmp_path / "m"),
-        tmp_path / "run",
-        rules,
-        parse_mix("react"),
+    run = LocalRun(
+        model=str(tmp_path / "m"),
+        folder=tmp_path / "run",
         suite=SUITE,
+        mix=parse_mix("react"),
+        rules=rules,
         steps=2,
         max_tokens=8,
         sandbox="local",
         engine="vllm",
     )
+    last = await run.train()
     lines = [
         msgspec.json.decode(line)
         for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()
