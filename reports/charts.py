@@ -7,25 +7,24 @@ Series differ in dash, marker or pattern as well as in colour.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
-from reports.load import Run, Runs
+from reports.figure import Figure
+from reports.heat_map import heat_map
+from reports.load import Runs
 from reports.table import Table
 from rollout.statistics import Estimate, estimate, pass_at_k, pass_hat_k
 from rollout.types import JsonObject
 
-__all__ = ["Figure", "figures"]
+__all__ = ["figures"]
 
 COLOURS = 6
 """The page's `--c1` to `--c6`: Okabe and Ito's palette, darkened or lightened for contrast."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 PATTERNS = ("", "/", ".", "x", "-", "+")
-WORST_TASKS = 60
-"""A heat map shows no more tasks than people can look at: the least reliable ones."""
 
 _PERCENT = {"tickformat": ".0%", "range": [0, 1.02]}
 _SPLIT = {
@@ -35,21 +34,6 @@ _SPLIT = {
     "setup": "setup_seconds",
     "grading": "grading_seconds",
 }
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart: what Plotly draws, and what is said of it."""
-
-    name: str
-    title: str
-    about: str
-    data: list[JsonObject]
-    layout: JsonObject = field(default_factory=dict)
-    height: int = 360
-    """Pixels; kept free before the chart is drawn, so that nothing jumps."""
-    width: int = 0
-    """Pixels that it needs at least; on a narrower screen it scrolls."""
 
 
 def figures(
@@ -136,88 +120,6 @@ def curves(runs: Runs) -> Figure:
             "yaxis": {**_PERCENT, "range": [-0.03, 1.03]},
         },
         height=380 + 24 * len(runs),
-    )
-
-
-def heat_map(runs: Runs, places: Mapping[tuple[str, str], int]) -> Figure:
-    """Tasks x attempts, the least reliable tasks first; a click opens the episode."""
-    frame = runs.episodes
-    totals = frame.groupby("task")["passed"].mean().sort_values(kind="stable")
-    tasks = list(totals.index[:WORST_TASKS])
-    columns = [(run.label, attempt) for run in runs for attempt in range(run.manifest.attempts)]
-    found = {
-        (label, attempt, task): (episode, outcome)
-        for label, attempt, task, episode, outcome in zip(
-            frame["run"],
-            frame["attempt"],
-            frame["task"],
-            frame["episode"],
-            frame["outcome"],
-            strict=True,
-        )
-    }
-    cells = [[found.get((label, attempt, task)) for label, attempt in columns] for task in tasks]
-    left_out = len(totals) - len(tasks)
-    return Figure(
-        name="heat-map",
-        title="Each attempt at each task",
-        about="A tick passed, a cross failed, a dash has no grade. The least reliable tasks come first"
-        + (f" ({left_out} more reliable tasks are left out)" if left_out else "")
-        + "; columns are attempts, run by run. Click a cell to open the episode.",
-        data=[
-            {
-                "type": "heatmap",
-                "z": [[_heat(cell) for cell in row] for row in cells],
-                "x": list(range(len(columns))),
-                "y": tasks,
-                "text": [[_tick(cell) for cell in row] for row in cells],
-                "texttemplate": "%{text}",
-                "textfont": {"color": "var(--heat-text)", "size": 13},
-                "hovertext": [
-                    [_hover(columns[n], task, cell) for n, cell in enumerate(row)]
-                    for task, row in zip(tasks, cells, strict=True)
-                ],
-                "hoverinfo": "text",
-                "customdata": [
-                    [
-                        places.get((columns[n][0], cell[0])) if cell else None
-                        for n, cell in enumerate(row)
-                    ]
-                    for row in cells
-                ],
-                "zmin": 0,
-                "zmax": 2,
-                "colorscale": _three("var(--heat-bad)", "var(--heat-other)", "var(--heat-good)"),
-                "showscale": False,
-                "xgap": 2,
-                "ygap": 2,
-            }
-        ],
-        layout={
-            "xaxis": {
-                "side": "top",
-                "tickvals": [n + (run.manifest.attempts - 1) / 2 for n, run in _starts(runs)],
-                "ticktext": [_broken(run.label) for _, run in _starts(runs)],
-                "tickangle": 0,
-                "showgrid": False,
-                "zeroline": False,
-            },
-            "yaxis": {"autorange": "reversed", "showgrid": False, "type": "category"},
-            "shapes": [
-                {
-                    "type": "line",
-                    "x0": n - 0.5,
-                    "x1": n - 0.5,
-                    "y0": 0,
-                    "y1": 1,
-                    "yref": "paper",
-                    "line": {"color": "var(--page)", "width": 8},
-                }
-                for n, _ in _starts(runs)[1:]
-            ],
-        },
-        height=130 + 22 * len(tasks),
-        width=200 + 36 * len(columns) + 40 * len(runs),
     )
 
 
@@ -356,37 +258,6 @@ def _points(
         ],
         "hoverinfo": "text",
     }
-
-
-def _heat(cell: tuple[str, str] | None) -> int | None:
-    return None if cell is None else {"passed": 2, "failed": 0}.get(cell[1], 1)
-
-
-def _tick(cell: tuple[str, str] | None) -> str:
-    return "" if cell is None else {"passed": "✓", "failed": "✗"}.get(cell[1], "–")
-
-
-def _hover(column: tuple[str, int], task: str, cell: tuple[str, str] | None) -> str:
-    label, attempt = column
-    return f"{task}<br>{label}, attempt {attempt + 1}: {cell[1] if cell else 'not made'}"
-
-
-def _three(*colours: str) -> list[list[Any]]:
-    """A colour scale with steps in place of shades."""
-    third = 1 / 3
-    return [[edge * third, shade] for n, shade in enumerate(colours) for edge in (n, n + 1)]
-
-
-def _starts(runs: Runs) -> list[tuple[int, Run]]:
-    found, start = [], 0
-    for run in runs:
-        found.append((start, run))
-        start += run.manifest.attempts
-    return found
-
-
-def _broken(label: str) -> str:
-    return label.replace(" · ", "<br>")
 
 
 def _number(value: Any) -> float | None:

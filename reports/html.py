@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 from plotly.offline import get_plotlyjs
 
-from reports.charts import Figure, figures
+from reports.charts import figures
+from reports.figure import Figure
 from reports.load import Run, Runs
 from reports.markup import paragraph, table_html
 from reports.shards import Pictures, Shards, script_json

@@ -17,7 +17,7 @@ from reports.table import Column, Table
 from rollout.statistics import summarise
 from rollout.types import JsonObject
 
-__all__ = ["Pair", "compare", "curves", "heat_map", "outcomes", "paired", "pairs", "tasks"]
+__all__ = ["Pair", "compare", "curves", "outcomes", "paired", "pairs", "tasks"]
 
 ALL_PAIRS = 6
 """Up to so many runs each is compared with each; of more, each with the base run."""
@@ -94,11 +94,6 @@ def curves(runs: Runs) -> Table:
         ),
         notes=notes(runs),
     )
-
-
-def heat_map(runs: Runs) -> pd.DataFrame:
-    """One row an attempt: run, task, attempt, outcome, score, episode, for a task x attempt map."""
-    return runs.episodes[["run", "task", "attempt", "outcome", "score", "episode", "reason"]].copy()
 
 
 def tasks(runs: Runs) -> Table:

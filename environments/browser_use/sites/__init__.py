@@ -21,13 +21,13 @@ from environments.browser_use.sites.gate import Gate
 from environments.browser_use.sites.library import Library
 from environments.browser_use.sites.news import News
 from environments.browser_use.sites.shop import Shop
-from environments.browser_use.sites.site import TODAY, Site
+from environments.browser_use.sites.site import Site
 from environments.browser_use.sites.tracker import Tracker
 from environments.browser_use.sites.travel import Travel
 from rollout.errors import UsageError
 from rollout.types import JsonObject
 
-__all__ = ["SITES", "TODAY", "Sites", "check_start", "open_sites", "sources"]
+__all__ = ["SITES", "Sites", "check_start", "open_sites", "sources"]
 
 SITES: dict[str, type[Site]] = {
     site.name: site for site in (Forms, Gate, Library, News, Shop, Tracker, Travel)
