@@ -135,7 +135,7 @@ class Trainer:
         """One step."""
         begin = time.perf_counter()
         played = await self._play(harnesses)
-        _require_graded(self.step, [one.episode for one in played])
+        _require_lessons(self.step, [one.episode for one in played])
         rolled = time.perf_counter()
         rows, values = self._rows(played)
         async with self.engine.updating(str(self.step + 1)):
@@ -296,14 +296,18 @@ class Trainer:
         return totals
 
 
-def _require_graded(step: int, episodes: Sequence[Episode]) -> None:
-    """A step whose every episode the infrastructure failed teaches nothing. Raises RunnerStopped."""
+def _require_lessons(step: int, episodes: Sequence[Episode]) -> None:
+    """See that there is something to learn from. Raises RunnerStopped.
+
+    There is nothing in episodes that the infrastructure failed, nor where the policy had no say: a prompt
+    that does not fit into its context window, for instance.
+    """
     errors = (Outcome.INFRA_ERROR, Outcome.JUDGE_ERROR)
-    if episodes and all(one.outcome in errors for one in episodes):
+    if all(one.outcome in errors or not one.usage.completion for one in episodes):
         last = episodes[-1]
         raise RunnerStopped(
-            f"step {step}: none of its {len(episodes)} episodes was graded, "
-            f"the last one: {last.cause}: {last.reason}"
+            f"step {step}: none of its {len(episodes)} episodes was graded, or holds a token of the "
+            f"policy; the last one: {last.cause}: {last.reason}"
         )
 
 

@@ -316,6 +316,15 @@ def test_a_step_without_a_single_verdict_stops_training(
     assert metrics(tmp_path / "run")[0]["episodes/trained"] > 0
 
 
+def test_prompts_that_do_not_fit_stop_training(model: str, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    told = msgspec.json.decode(config.read_bytes()) | {"max_position_embeddings": 10}
+    config.write_bytes(msgspec.json.encode(told))
+    with pytest.raises(RunnerStopped, match=r"or holds a token of the policy.*context window 10"):
+        train(str(tmp_path / "model"), tmp_path / "run", 1)
+
+
 def test_the_last_evaluation_stays_when_training_goes_on(model: str, tmp_path: Path) -> None:
     train(model, tmp_path / "run", 1, evaluation=SUITE)
     train(model, tmp_path / "run", 2, evaluation=SUITE, resume=True)
