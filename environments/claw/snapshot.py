@@ -80,7 +80,12 @@ async def take_snapshot(spec: SnapshotSpec, sandbox: Sandbox) -> JsonObject:
     for command in spec.commands:
         found[f"cmd:{command}"] = await _run(command, spec.timeout, sandbox)
     for pattern in spec.files:
-        for path in await _matches(pattern, spec.timeout, sandbox):
+        try:
+            paths = await _matches(pattern, spec.timeout, sandbox)
+        except (TimeoutError, ValueError) as error:  # a tree of the agent's making
+            found[f"file:{pattern}"] = {"error": str(error) or f"Timed out after {spec.timeout:g}s"}
+            continue
+        for path in paths:
             found[f"file:{path}"] = await _read(path, sandbox)
     return found | _local(spec.local_files.items())
 
@@ -112,10 +117,11 @@ async def _exec(argv: tuple[str, ...], timeout: float, sandbox: Sandbox) -> Exec
 async def _matches(pattern: str, timeout: float, sandbox: Sandbox) -> list[str]:
     if "*" not in pattern and "?" not in pattern:
         return [pattern]
-    argv = ("python3", "-c", GLOB, pattern, str(MAX_FILES))
+    # Isolated: the agent may have left a glob.py in the workspace.
+    argv = ("python3", "-I", "-c", GLOB, pattern, str(MAX_FILES))
     result = await _exec(argv, timeout, sandbox)
     if result.exit_code:
-        raise SandboxError(f"listing {pattern}: {result.stderr.decode(errors='replace')[-300:]}")
+        raise ValueError(f"listing {pattern}: {result.stderr.decode(errors='replace')[-300:]}")
     paths: list[str] = json.loads(result.stdout)
     return paths
 

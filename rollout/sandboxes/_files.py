@@ -54,7 +54,8 @@ def read_beneath(root: Path, parts: Sequence[str]) -> bytes | None:
 def write_beneath(root: Path, parts: Sequence[str], data: bytes, uid: int) -> None:
     """Put a file below `root`, owned by `uid`; missing folders are made.
 
-    What stands at its place, a link included, is replaced and never followed. Raises SandboxError.
+    What stands in its place, or in that of a folder above it, is put aside and never followed: an agent
+    can't keep a file out. Raises SandboxError.
     """
     temporary = f".{secrets.token_hex(8)}"
     try:
@@ -68,7 +69,7 @@ def write_beneath(root: Path, parts: Sequence[str], data: bytes, uid: int) -> No
                 os.fchown(file, uid, uid if uid != os.getuid() else -1)
                 with os.fdopen(os.dup(file), "wb") as stream:
                     stream.write(data)
-                os.rename(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+                _rename(temporary, parts[-1], folder)
             except BaseException:
                 os.unlink(temporary, dir_fd=folder)
                 raise
@@ -86,10 +87,28 @@ def _subfolder(stack: contextlib.ExitStack, name: str, folder: int, uid: int) ->
     try:
         os.mkdir(name, 0o755, dir_fd=folder)
     except FileExistsError:
-        return _open(stack, name, FOLDER, folder)
+        try:
+            return _open(stack, name, FOLDER, folder)
+        except OSError as error:
+            if error.errno not in NOTHING_THERE:
+                raise
+        _put_aside(name, folder)
+        os.mkdir(name, 0o755, dir_fd=folder)
     fd = _open(stack, name, FOLDER, folder)
     os.fchown(fd, uid, uid if uid != os.getuid() else -1)
     return fd
+
+
+def _rename(old: str, new: str, folder: int) -> None:
+    try:
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+    except (IsADirectoryError, FileExistsError):
+        _put_aside(new, folder)
+        os.rename(old, new, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _put_aside(name: str, folder: int) -> None:
+    os.rename(name, f".{secrets.token_hex(8)}", src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _content(file: int) -> bytes:

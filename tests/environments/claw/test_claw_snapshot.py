@@ -79,6 +79,30 @@ async def test_files_are_read_after_the_commands_and_patterns_give_fifty_at_most
     assert found[f"file:{WORKSPACE}/no.md"] == {"error": f"File not found: {WORKSPACE}/no.md"}
 
 
+async def test_an_agent_can_not_spoil_the_snapshot(sandbox, tmp_path):
+    """Whatever it leaves behind, it is graded: an error of the infrastructure would be another try."""
+    traps = """
+import os
+os.makedirs("verify.py/in/the/way")
+for name in ("glob", "json"): open(name + ".py", "w").write("import os; os._exit(3)")
+open("made.txt", "w").write("made")
+os.mkdir("deep"); os.chdir("deep")
+for _ in range(3000): os.mkdir("d"); os.chdir("d")
+os.chmod("/workspace", 0)
+"""
+    await sandbox.exec(["/usr/bin/python3", "-I", "-c", traps], env={}, cwd=WORKSPACE)
+    (tmp_path / "verify.py").write_text("print(6 * 7)")
+    spec = SnapshotSpec(
+        commands=("python3 -I verify.py",),
+        files=(f"{WORKSPACE}/*.txt", f"{WORKSPACE}/**/*.md"),
+        grader_files={"verify.py": str(tmp_path / "verify.py")},
+    )
+    found = await take_snapshot(spec, sandbox)
+    assert found["cmd:python3 -I verify.py"]["stdout"] == "42\n"
+    assert found[f"file:{WORKSPACE}/made.txt"]["content"] == "made"
+    assert "RecursionError" in found[f"file:{WORKSPACE}/**/*.md"]["error"]
+
+
 async def test_a_path_outside_is_an_error_in_its_place(sandbox):
     found = await take_snapshot(SnapshotSpec(files=("/etc/shadow",)), sandbox)
     assert "not below" in found["file:/etc/shadow"]["error"]

@@ -262,7 +262,13 @@ mkfifo fifo; ln -s /dev/zero zero; ln -s loop loop
         for name in ["shadow", "secret", "fifo", "zero", "loop", "socket", "self"]:
             await sandbox.write({f"{place}/{name}": "plain"})
             assert await sandbox.read(f"{place}/{name}") == b"plain"
-        with pytest.raises(Exception, match="in the sandbox"):
-            await sandbox.write({f"{place}/out/planted": "x"})
+        await sandbox.write({f"{place}/out/planted": "x"})
+        assert await sandbox.read(f"{place}/out/planted") == b"x"
+        assert (await shell(sandbox, f"mkdir -p {place}/full/of/things; echo > {place}/file"))[
+            0
+        ] == 0
+        await sandbox.write({f"{place}/full": "plain", f"{place}/file/below": "plain"})
+        assert await sandbox.read(f"{place}/full") == b"plain"
+        assert await sandbox.read(f"{place}/file/below") == b"plain"
     assert secret.read_text() == "host's own"
     assert not (tmp_path / "planted").exists()
