@@ -26,6 +26,8 @@ class Limits:
     file_mb: int = 1024
     """Largest single file."""
     open_files: int = 8192
+    disk_mb: int = 8192
+    """All files that it leaves in its folders, together."""
 
 
 @dataclass(frozen=True)

@@ -156,8 +156,16 @@ class FolderSandbox(Sandbox):
             "argv": list(argv),
             "env": dict(env),
             "cwd": cwd or self.workspace,
+            "folders": list(self._places),
         }
+        self._unlock()
         return await _process.run(self._command(), order, env=self._host_env, running=self._running)
+
+    def _unlock(self) -> None:
+        """An agent may shut its folders; that must not keep the next command out."""
+        for root in self._places.values():
+            with contextlib.suppress(OSError):
+                root.chmod(0o755)
 
     async def close(self) -> None:
         """End the commands that still run."""
@@ -187,6 +195,7 @@ def order_for(
         "socket": socket,
         "port": port,
         "memory": limits.memory_mb * MEBIBYTE,
+        "disk": limits.disk_mb * MEBIBYTE,
         "cpus": 0 if container else ceil(limits.cpus),
         "tasks": limits.processes,
         "rlimits": rlimits,

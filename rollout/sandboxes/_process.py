@@ -130,6 +130,8 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
     if "error" in report:
         raise SandboxError(f"{order['argv'][0]} could not be started: {report['error']}")
     limit = _limit(report, order)
+    if report["disk_full"] and not report["over_disk"]:
+        raise SandboxError("the disk of this machine was full: what the command did was in vain")
     if limit:
         printed += f"\nkilled: {limit}\n".encode()
     return ExecResult(
@@ -147,6 +149,8 @@ def _result(stdout: Output, stderr: Output, code: int | None, order: JsonObject)
 def _limit(report: JsonObject, order: JsonObject) -> str:
     if report["over_memory"]:
         return f"more than {order['memory'] >> 20} MiB of memory"
+    if report["over_disk"]:
+        return f"more than {order['disk'] >> 20} MiB of disk"
     return f"more than {order['tasks']} processes" if report["over_tasks"] else ""
 
 

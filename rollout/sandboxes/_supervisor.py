@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER = 4, 22, 36
 SECCOMP_MODE_FILTER = 2
 PAGE = resource.getpagesize()
 BRIDGES = 512
+FULL = 1 << 20
+"""Bytes left on a disk that takes nothing more."""
 
 
 class Process(NamedTuple):
@@ -38,14 +41,15 @@ class Process(NamedTuple):
 class Watch:
     """Kills everything when it uses more than it may, and remembers why."""
 
-    def __init__(self, memory: int, tasks: int) -> None:
+    def __init__(self, memory: int, tasks: int, disk: Disk) -> None:
         self.memory = memory
         self.tasks = tasks
+        self.disk = disk
         self.over_memory = False
         self.over_tasks = False
 
     def run(self) -> None:
-        while not (self.over_memory or self.over_tasks):
+        while not (self.over_memory or self.over_tasks or self.disk.over):
             started = time.monotonic()
             self.look()
             # At most a tenth of a core, however long the process table is.
@@ -53,11 +57,59 @@ class Watch:
         kill_forever()
 
     def look(self) -> None:
+        self.disk.look()
         table = members()
         self.over_tasks = 0 < self.tasks < sum(each.threads for each in table.values())
         # Resident memory counts shared pages once a process: cheap, and never too low.
         if self.memory and self.memory < sum(each.resident for each in table.values()):
             self.over_memory = self.memory < sum(map(proportional, table, table.values()))
+
+
+class Disk:
+    """What the command's folders hold, measured only once their file system has lost that much."""
+
+    def __init__(self, limit: int, folders: list[str]) -> None:
+        self.limit = limit
+        self.folders = folders
+        self.over = False
+        self.full = False
+        self.most = self.free()
+        self.suspicious = threading.Event()
+
+    def free(self) -> int:
+        found = os.statvfs(self.folders[0])
+        return found.f_bavail * found.f_frsize
+
+    def look(self) -> None:
+        free = self.free()
+        self.full = self.full or free < FULL
+        self.most = max(self.most, free)
+        if 0 < self.limit < self.most - free:
+            self.suspicious.set()
+        else:
+            self.suspicious.clear()
+
+    def run(self) -> None:
+        """In a thread of its own: a large tree takes a while."""
+        while self.suspicious.wait():
+            started = time.monotonic()
+            self.over = self.over or self.limit < self.used()
+            time.sleep(max(0.2, 10 * (time.monotonic() - started)))
+
+    def used(self) -> int:
+        """Bytes; `du` finds its way through trees of any depth."""
+        try:
+            told = subprocess.run(
+                ["du", "--summarize", "--block-size=1", "--total", "--", *self.folders],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={"PATH": "/usr/bin:/bin"},
+                check=False,
+            )
+            return int(told.stdout.split(b"\n")[-2].split()[0])
+        except (OSError, IndexError):  # there is no process left for it: it is asked again
+            return 0
 
 
 def proportional(pid: int, process: Process) -> int:
@@ -276,8 +328,9 @@ def main() -> None:
     except OSError as error:
         report(error=str(error))
         return
-    watch = Watch(order["memory"], order["tasks"])
-    threads.append(threading.Thread(target=watch.run, daemon=True))
+    disk = Disk(order["disk"], order["folders"])
+    watch = Watch(order["memory"], order["tasks"], disk)
+    threads += [threading.Thread(target=each.run, daemon=True) for each in (watch, disk)]
     for thread in threads:
         thread.start()
     status = wait(pid)
@@ -286,6 +339,8 @@ def main() -> None:
         status=-os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
         over_memory=watch.over_memory or (order["container"] and oom_killed()),
         over_tasks=watch.over_tasks,
+        over_disk=disk.over,
+        disk_full=disk.full,
     )
 
 

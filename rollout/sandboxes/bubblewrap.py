@@ -5,7 +5,8 @@ nothing outlives its command. An ordinary user gets a user namespace. Root does 
 it would still be the kernel's user 0, who owns root's files and whose processes RLIMIT_NPROC does not
 count; the supervisor becomes an unprivileged user of its own instead (`AGENT_UIDS`).
 
-Memory is sampled five times a second. Processor time and the sum of all files are not bounded.
+Memory and disk are sampled five times a second. Processor time is not bounded, nor are files that were
+removed and are still open.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
 """What every provider promises."""
 
 import asyncio
+import json
+import os
 import secrets
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from rollout.errors import SandboxError
+from rollout.sandboxes import _process
 from rollout.sandboxes._folder import sweep
 from rollout.sandboxes._process import OUTPUT_LIMIT
+from rollout.sandboxes._supervisor import Disk
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -212,6 +217,38 @@ async def test_files_are_bounded(provider, gateway):
     async with provider.open(gateway.spec(file_mb=1, open_files=77)) as sandbox:
         result = await sandbox.exec(["bash", "-c", script], env=ENV)
     assert result.stdout.split() == [b"77", b"0", b"1048576"]
+
+
+async def test_the_sum_of_files_is_bounded(provider, gateway):
+    script = "for i in $(seq 60); do head -c 20000000 /dev/zero > $HOME/$i; done; exec sleep 60"
+    async with provider.open(gateway.spec(disk_mb=50)) as sandbox:
+        env = {**ENV, "HOME": sandbox.home}
+        result = await sandbox.exec(["bash", "-c", script], env=env)
+        assert (result.exit_code, result.limit) == (-9, "more than 50 MiB of disk")
+        # What is there already is only measured when there comes more.
+        result = await sandbox.exec(["sh", "-c", "echo on"], env=env)
+        assert (result.stdout, result.limit) == (b"on\n", "")
+
+
+def test_a_full_disk_is_nobodys_fault(monkeypatch, tmp_path):
+    room = SimpleNamespace(f_bavail=0, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: room)
+    disk = Disk(0, [str(tmp_path)])
+    disk.look()
+    assert disk.full
+    report = {"status": 1, "over_memory": False, "over_tasks": False, "over_disk": False}
+    stderr = _process.Output()
+    stderr.kept += _process.MARK + json.dumps(report | {"disk_full": disk.full}).encode()
+    with pytest.raises(SandboxError, match="the disk of this machine was full"):
+        _process._result(_process.Output(), stderr, 0, {"argv": ["true"]})
+
+
+async def test_a_shut_folder_keeps_no_command_out(provider, gateway):
+    async with provider.open(gateway.spec()) as sandbox:
+        await sandbox.exec(["chmod", "0", sandbox.workspace, sandbox.home], env=ENV)
+        await sandbox.write({f"{sandbox.workspace}/late": "here"})
+        result = await sandbox.exec(["cat", "late"], env=ENV)
+    assert result.stdout == b"here", result.stderr
 
 
 async def test_the_folder_is_gone_afterwards(provider, gateway):
