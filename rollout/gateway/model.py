@@ -92,7 +92,7 @@ class ModelProxy:
         if (rejected := self.reject(request, session, dialect)) is not None:
             return rejected
         try:
-            raw, body = _read(await request.read())
+            raw, body = _read(await session.read(request))
         except web.HTTPRequestEntityTooLarge:
             return rejection(dialect, 413, "the request is too large", "request_too_large")
         except ValueError as error:
@@ -322,6 +322,8 @@ def _draft(session: Session, asked: Asked, index: int) -> Call:
     except Exception as error:
         session.end(Stop("harness", f"classifying a model call: {say(error)}"))
     request, images = taken_out(asked.raw)
+    new = [len(image.data) for digest, image in images.items() if digest not in session.images]
+    session.keep(len(request) + sum(new))
     session.images |= images
     return Call(
         index=index,

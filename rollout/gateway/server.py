@@ -201,7 +201,7 @@ class Gateway:
         if (rejected := self._proxy.reject(request, session, dialect)) is not None:
             return rejected
         try:
-            body = read_json(await request.read(), JsonObject)
+            body = read_json(await session.read(request), JsonObject)
             return _json({"input_tokens": await self._proxy.count_tokens(body, dialect)})
         except ValueError as error:
             return rejection(dialect, 400, str(error), "invalid_request_error")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
+from aiohttp import web
 
 from rollout.contract import returned
 from rollout.errors import EnvironmentFault, described
@@ -50,6 +51,12 @@ DEAD_ENDS = {
     "empty": "the last reply was empty",
 }
 """Ends of a model call, by `Call.finish`, at which a harness may fail without any fault of its own."""
+
+KEPT = 2 * 2**30
+"""Bytes of requests and arguments that one episode may leave in the records, which are held in memory."""
+
+READERS = 8
+"""Request bodies of one episode that are read at a time; the gateway bounds the size of each."""
 
 SEALED = ToolReply(status=410, body={"error": "the episode is over"})
 
@@ -100,6 +107,8 @@ class Session:
         """Whether the harness has asked over MCP which tools there are."""
         self.usage = Usage()
         self.sealed = False
+        self.kept = 0
+        """Bytes of requests and arguments in the records so far."""
         self.arrivals = 0
         """Model calls that have arrived, answered or not."""
         self.turns = 0
@@ -109,6 +118,7 @@ class Session:
         self.model_wait, self.fruitless_wait, self.tool_wait = Meter(), Meter(), Meter()
         self._dispatch = dispatch
         self._running: set[asyncio.Task[Any]] = set()
+        self._reading = asyncio.Semaphore(READERS)
 
     @property
     def model_seconds(self) -> float:
@@ -142,6 +152,17 @@ class Session:
         if not self.stop.done():
             self.stop.set_result(stop)
 
+    async def read(self, request: web.Request) -> bytes:
+        """A request's body. An agent that sends many large ones at once waits for itself."""
+        async with self._reading:
+            return await request.read()
+
+    def keep(self, size: int) -> None:
+        """Count what goes into the records; whoever fills the host's memory with it is ended."""
+        self.kept += size
+        if self.kept > KEPT:
+            self.end(Stop("policy", f"its calls hold more than {KEPT >> 20} MiB"))
+
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something that must not outlive the session, whatever becomes of the connection."""
         task = asyncio.create_task(work)
@@ -173,6 +194,7 @@ class Session:
         asked: Any = None
         try:
             sent = plain(arguments)
+            self.keep(len(sent))
         except ValueError as error:
             reply = ToolReply(status=400, body={"error": f"the arguments are {error}"})
         else:

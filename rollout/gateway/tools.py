@@ -43,6 +43,10 @@ class ToolSession(Protocol):
     def task(self) -> Task: ...
     @property
     def surface(self) -> ToolSurface: ...
+    async def read(self, request: web.Request) -> bytes:
+        """A request's body."""
+        ...
+
     async def call_tool(self, name: str, arguments: Any, surface: ToolSurface) -> ToolReply:
         """Dispatch and record one call."""
         ...
@@ -62,7 +66,7 @@ async def handle_rest(request: web.Request, session: ToolSession) -> web.Respons
     if request.method != "POST":
         return _json({"error": f"POST the arguments of {name} as a JSON body"}, 405)
     try:
-        arguments = read_json(await request.read() or b"{}")
+        arguments = read_json(await session.read(request) or b"{}")
     except ValueError as error:
         return _json({"error": f"the body is not valid JSON: {error}", "hint": QUOTING}, 400)
     reply = await session.call_tool(name, arguments, "skill")
@@ -81,7 +85,7 @@ async def handle_mcp(request: web.Request, session: ToolSession) -> web.Response
         text = f"protocol version {version} is not served; known: {known}"
         return _json(_error(None, INVALID_REQUEST, text), 400)
     try:
-        message = read_json(await request.read())
+        message = read_json(await session.read(request))
     except ValueError as error:
         return _json(_error(None, PARSE_ERROR, f"not JSON: {error}"), 400)
     if isinstance(message, list):

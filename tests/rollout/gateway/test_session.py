@@ -4,10 +4,11 @@ import asyncio
 
 import aiohttp
 import pytest
-from support.gateways import connected
+from support.gateways import connected, said
+from support.toys import Fake
 
 from rollout.gateway.server import Gateway
-from rollout.gateway.session import Session
+from rollout.gateway.session import READERS, Session, Stop
 from rollout.gateway.upstreams.openai import OpenAI
 from rollout.types import Task, ToolReply
 
@@ -89,6 +90,41 @@ async def test_a_harness_that_hangs_up_does_not_undo_its_call():
     go.set()
     assert await s.call_tool("slow", {}) == ToolReply(body="done")
     assert [call.reply for call in s.tool_calls] == ["done", "done"]
+
+
+async def test_who_fills_the_records_is_ended(monkeypatch):
+    monkeypatch.setattr("rollout.gateway.session.KEPT", 2**20)
+    async with Gateway(Fake()) as gateway, aiohttp.ClientSession() as http:
+        client = connected(gateway, http, surface="skill", dispatch=_saved)
+        long = "x" * 400_000
+        await client.ask(said("hello"))
+        for _ in range(2):
+            async with http.post(f"{client.base}/tools/send", json={"text": long}) as response:
+                assert response.status == 200
+        assert not client.session.stop.done()
+        async with client.post(said(long)):
+            assert (await client.session.stop) == Stop("policy", "its calls hold more than 1 MiB")
+            gateway.close(client.session)
+
+
+async def _saved(name, arguments):
+    return ToolReply(body="saved")
+
+
+async def test_bodies_of_one_episode_are_read_a_few_at_a_time():
+    class Request:
+        busy = most = 0
+
+        async def read(self):
+            Request.busy += 1
+            Request.most = max(Request.most, Request.busy)
+            await asyncio.sleep(0)
+            Request.busy -= 1
+            return b"body"
+
+    s = session(_saved)
+    assert await asyncio.gather(*(s.read(Request()) for _ in range(3 * READERS)))
+    assert Request.most == READERS
 
 
 async def test_sealing_stops_tools_too():

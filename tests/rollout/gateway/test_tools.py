@@ -45,6 +45,9 @@ class Echo:
         self.surface = surface
         self.calls = []
 
+    async def read(self, request):
+        return await request.read()
+
     async def call_tool(self, name, arguments, surface):
         self.calls.append((name, arguments, surface))
         if name not in {tool.name for tool in self.task.tools}:
