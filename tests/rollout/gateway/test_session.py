@@ -102,9 +102,10 @@ async def test_who_fills_the_records_is_ended(monkeypatch):
             async with http.post(f"{client.base}/tools/send", json={"text": long}) as response:
                 assert response.status == 200
         assert not client.session.stop.done()
-        async with client.post(said(long)):
-            assert (await client.session.stop) == Stop("policy", "its calls hold more than 1 MiB")
-            gateway.close(client.session)
+        held = asyncio.create_task(client.ask(said(long)))
+        assert await client.session.stop == Stop("policy", "its calls hold more than 1 MiB")
+        gateway.close(client.session)
+        assert (await held)[0] == 410
 
 
 async def _saved(name, arguments):
