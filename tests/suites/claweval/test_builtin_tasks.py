@@ -6,18 +6,15 @@ Grading itself refuses a verify.py that imports more than the evidence and the s
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
-from support.toys import NoSandbox
+from support.solutions import played, reference
 
 import suites.claweval
 from environments.claw import Claw
 from environments.claw.loader import load_tasks
-from environments.claw.task import ClawTask
-from rollout.gateway.upstreams._script import play
-from rollout.types import Grade, Solution, ToolCall, ToolReply, Trace
+from rollout.types import Solution
 
 FOLDERS = sorted(
     path.parent for path in Path(suites.claweval.__file__).parent.glob("tasks/*/task.yaml")
@@ -34,38 +31,6 @@ def delays_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         """A `delay` fault is over at once."""
 
     monkeypatch.setattr("environments.claw.world.asyncio", SimpleNamespace(sleep=sleep))
-
-
-async def attempt(task: ClawTask, solution: Solution, seed: int = 0) -> tuple[Grade, Trace]:
-    """Play a solution directly against a fresh world, and grade what becomes of it."""
-    environment = Claw()
-    calls: list[ToolCall] = []
-    async with environment.open(task, seed) as world:
-
-        async def call(name: str, arguments: Any) -> ToolReply:
-            reply = await world.call(name, arguments)
-            calls.append(
-                ToolCall(
-                    index=len(calls),
-                    name=name,
-                    arguments=arguments,
-                    status=reply.status,
-                    reply=reply.body,
-                    surface="native",
-                )
-            )
-            return reply
-
-        answer = await play(solution, call)
-        trace = Trace(
-            tool_calls=tuple(calls), answer=answer, world=await world.snapshot(NoSandbox())
-        )
-    return await environment.grade(task, trace), trace
-
-
-def reference(task: ClawTask) -> Solution:
-    assert task.reference is not None
-    return task.reference
 
 
 def test_ids_are_numbered_once_and_tell_the_language():
@@ -97,7 +62,7 @@ def test_task_is_complete(folder: Path):
 async def test_reference_passes(folder: Path):
     task = load_tasks(folder)[0]
     for seed in SEEDS if task.faults else SEEDS[:1]:
-        grade, trace = await attempt(task, reference(task), seed)
+        grade, trace = await played(Claw(), task, reference(task), seed)
         assert grade.passed, grade.notes
         assert grade.score == 1.0, grade.notes
         assert "[nothing at" not in repr([call.arguments for call in trace.tool_calls])
@@ -107,14 +72,14 @@ async def test_reference_passes(folder: Path):
 
 @each_task
 async def test_doing_nothing_fails(folder: Path):
-    grade, _ = await attempt(load_tasks(folder)[0], Solution(name="nothing"))
+    grade, _ = await played(Claw(), load_tasks(folder)[0], Solution(name="nothing"))
     assert not grade.passed
 
 
 @each_task
 async def test_saying_it_without_doing_it_fails(folder: Path):
     task = load_tasks(folder)[0]
-    grade, _ = await attempt(task, Solution(name="talk", answer=reference(task).answer))
+    grade, _ = await played(Claw(), task, Solution(name="talk", answer=reference(task).answer))
     assert not grade.passed
 
 
@@ -123,7 +88,7 @@ async def test_wrong_solutions_fail(folder: Path):
     task = load_tasks(folder)[0]
     for wrong in task.wrong:
         for seed in SEEDS if task.faults else SEEDS[:1]:
-            grade, _ = await attempt(task, wrong, seed)
+            grade, _ = await played(Claw(), task, wrong, seed)
             assert not grade.passed, f"{wrong.name}: {grade.score}"
             assert grade.notes, wrong.name
 

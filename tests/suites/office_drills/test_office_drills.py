@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+from support.solutions import played
 
 from rollout.errors import UsageError
-from rollout.gateway.upstreams._script import play
-from rollout.types import JsonObject, Outcome, Solution, Trace
+from rollout.types import JsonObject, Outcome, Solution
 from suites.main import main
 from suites.office_drills import OfficeDrills
 from suites.office_drills.drills import FAMILIES, DrillTask, drill
@@ -17,10 +17,7 @@ from suites.office_drills.office import SPLITS
 
 async def attempt(task: DrillTask, solution: Solution | None) -> tuple[float, bool, str]:
     assert solution is not None
-    async with Drills().open(task, seed=0) as world:
-        answer = await play(solution, world.call)
-        left = await world.snapshot(None)  # type: ignore[arg-type]
-    grade = await Drills().grade(task, Trace(answer=answer, world=left))
+    grade, _ = await played(Drills(), task, solution)
     return grade.score, grade.passed, "; ".join(grade.notes)
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 from support.pages import needs_chromium
-from support.toys import NoSandbox
+from support.solutions import played, reference
 
 import suites.online_mind2web.builtin as builtin
 from environments.browser_use.environment import BrowserUse
@@ -17,8 +17,7 @@ from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import ACTIONS, parse
 from environments.browser_use.verify import broken
 from rollout.errors import UsageError
-from rollout.gateway.upstreams._script import play
-from rollout.types import Grade, Solution, ToolCall, ToolReply, Trace
+from rollout.types import Grade, Solution, Trace
 
 TASKS = {task.id: task for task in builtin.builtin_tasks()}
 LEVELS = {"easy": range(2, 6), "medium": range(6, 11), "hard": range(11, 25)}
@@ -27,7 +26,7 @@ QUICK = ("shop_cheapest_kettle", "library_button_missing", "tracker_drag_fonts")
 SEEDS = range(3)
 
 each_task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-played = pytest.mark.parametrize(
+in_a_browser = pytest.mark.parametrize(
     "task",
     [
         pytest.param(task, id=name, marks=() if name in QUICK else pytest.mark.slow)
@@ -51,34 +50,6 @@ async def environment() -> AsyncIterator[BrowserUse]:
     await environment.close()
 
 
-async def attempt(
-    environment: BrowserUse, task: BrowserTask, solution: Solution, seed: int = 0
-) -> tuple[Grade, Trace]:
-    """Play a solution directly against a fresh world, and grade what becomes of it."""
-    calls: list[ToolCall] = []
-    async with environment.open(task, seed) as world:
-
-        async def call(name: str, arguments: Any) -> ToolReply:
-            reply = await world.call(name, arguments)
-            calls.append(
-                ToolCall(
-                    index=len(calls),
-                    name=name,
-                    arguments=arguments,
-                    status=reply.status,
-                    reply=reply.body,
-                    surface="native",
-                )
-            )
-            return reply
-
-        answer = await play(solution, call, world.locate)
-        trace = Trace(
-            tool_calls=tuple(calls), answer=answer, world=await world.snapshot(NoSandbox())
-        )
-    return await environment.grade(task, trace), trace
-
-
 async def answered(environment: BrowserUse, task: BrowserTask, trace: Trace, answer: str) -> Grade:
     """The grade of the same attempt with another answer."""
     return await environment.grade(task, msgspec.structs.replace(trace, answer=answer))
@@ -87,11 +58,6 @@ async def answered(environment: BrowserUse, task: BrowserTask, trace: Trace, ans
 def errors(trace: Trace) -> list[Any]:
     """The replies to calls that failed."""
     return [call.reply for call in trace.tool_calls if call.status >= 400]
-
-
-def reference(task: BrowserTask) -> Solution:
-    assert task.reference is not None
-    return task.reference
 
 
 def test_there_are_tasks_of_every_kind():
@@ -186,12 +152,12 @@ def test_mistakes_in_a_folder_are_named(tmp_path: Path):
         list(builtin._load(folder))
 
 
-@played
+@in_a_browser
 @marked
 async def test_reference_passes(environment: BrowserUse, task: BrowserTask):
     moved = any(faults.get("moved") for faults in task.faults.values())
     for seed in SEEDS if moved else SEEDS[:1]:
-        grade, trace = await attempt(environment, task, reference(task), seed)
+        grade, trace = await played(environment, task, reference(task), seed)
         assert grade.passed, grade.notes
         assert not errors(trace)
     for wrong in task.wrong:
@@ -205,14 +171,14 @@ async def test_reference_passes(environment: BrowserUse, task: BrowserTask):
 async def test_wrong_solutions_fail(environment: BrowserUse, task: BrowserTask):
     for wrong in task.wrong:
         if wrong.steps != reference(task).steps:
-            grade, trace = await attempt(environment, task, wrong)
+            grade, trace = await played(environment, task, wrong)
             assert not grade.passed, wrong.name
             # It fails for what it does, not because a target is not there.
             assert not errors(trace), wrong.name
 
 
-@played
+@in_a_browser
 @marked
 async def test_doing_nothing_fails(environment: BrowserUse, task: BrowserTask):
-    grade, _ = await attempt(environment, task, Solution(name="nothing"))
+    grade, _ = await played(environment, task, Solution(name="nothing"))
     assert not grade.passed
