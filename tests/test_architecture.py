@@ -28,8 +28,8 @@ ONLY_IN = {
     "pyarrow": {"reports", "train"},
     "torch": {"train"},
     "transformers": {"train"},
-    "verl": {"train"},
-    "vllm": {"train"},
+    "verl": {"train/verl"},
+    "vllm": {"train/local"},
 }
 
 

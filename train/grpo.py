@@ -25,8 +25,8 @@ from train.credit import CreditRules, Estimator
 from train.mix import format_mix, parse_mix, with_eval_only
 
 if TYPE_CHECKING:
-    from train.local_run import LocalRun
-    from train.local_trainer import Watcher
+    from train.local.run import LocalRun
+    from train.local.trainer import Watcher
 
 __all__ = ["main"]
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _verl(options: argparse.Namespace) -> int:
     """Hand over to verl's own trainer, or with --check only say what would be wrong, or be started."""
-    from train import verl_launch
+    from train.verl import launch as verl_launch
 
     recipe = options.recipe or verl_launch.DEFAULT
     given = dict(vars(options))
@@ -78,7 +78,7 @@ def _verl(options: argparse.Namespace) -> int:
 
 
 def _locally(options: argparse.Namespace) -> None:
-    from train.local_progress import progress
+    from train.local.progress import progress
 
     for name in ("suite", "model"):
         if not getattr(options, name):
@@ -107,8 +107,8 @@ def _locally(options: argparse.Namespace) -> None:
 
 def _local_run(options: argparse.Namespace) -> LocalRun:
     """What the options ask for; what they leave open is as `LocalRun` and `GrpoRules` have it."""
-    from train.local_run import LocalRun
-    from train.local_trainer import GrpoRules
+    from train.local.run import LocalRun
+    from train.local.trainer import GrpoRules
 
     given = {name: value for name, value in vars(options).items() if value is not None}
     credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()
@@ -203,7 +203,7 @@ def _share(text: str) -> float:
 
 
 def _aggregations() -> Sequence[str]:
-    """verl's and ours. Listed here because `train.local_loss` needs torch."""
+    """verl's and ours. Listed here because `train.local.loss` needs torch."""
     return ("episode-mean", "token-mean", "token-sum", "seq-mean-token-sum", "seq-mean-token-mean")
 
 

@@ -156,7 +156,7 @@ def _remember(out: Path, **values: float) -> None:
 
 async def _start(out: Path, say: Say) -> None:
     """Make the model that knows both harnesses, and not well."""
-    from train.local_engine import load_model
+    from train.local.engine import load_model
     from train.tiny import save
 
     say("the teacher plays, in each harness")

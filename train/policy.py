@@ -4,7 +4,7 @@
 
 A request is rendered with the model's own chat template, and the engine continues those ids. Its tokens
 are recorded as they were sampled; their text is parsed into thoughts and tool calls for the harness.
-`--model train.policy:PATH` evaluates a local checkpoint in the same way, with `train.local_engine`.
+`--model train.policy:PATH` evaluates a local checkpoint in the same way, with `train.local.engine`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PolicyUpstream(Upstream):
     def from_spec(cls, argument: str, base_url: str) -> Self:
         if not argument:
             raise UsageError("--model train.policy: names no checkpoint; write train.policy:PATH")
-        from train.local_engine import LocalEngine
+        from train.local.engine import LocalEngine
 
         engine = LocalEngine.load(argument)
         return cls(engine, engine.tokenizer, model=argument, context_window=engine.context_window)

@@ -68,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _main(options: argparse.Namespace) -> None:
-    from train.local_checkpoint import save_model
-    from train.local_engine import load_model
+    from train.local.checkpoint import save_model
+    from train.local.engine import load_model
 
     model, tokenizer = load_model(options.model)
     screen = Console(stderr=True)
@@ -180,7 +180,7 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
     """Train; number and loss (nats a token) of each update, as it is made."""
     import torch
 
-    from train.local_batch import collate, logprobs, micro_batches
+    from train.local.batch import collate, logprobs, micro_batches
 
     optimizer = torch.optim.AdamW(
         model.parameters(),

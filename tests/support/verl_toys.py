@@ -15,9 +15,9 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.dataset.rl_dataset import collate_fn
 from verl.workers.rollout.replica import TokenOutput
 
-from train.verl_check import compose_recipe
-from train.verl_data import SuiteTasks
-from train.verl_launch import overrides
+from train.verl.check import compose_recipe
+from train.verl.data import SuiteTasks
+from train.verl.launch import overrides
 
 __all__ = ["SUITE", "Scripted", "config", "model_folder", "prompts", "vision"]
 

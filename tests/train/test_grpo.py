@@ -22,10 +22,10 @@ from rollout.errors import UsageError  # noqa: E402
 from rollout.runner import RunnerStopped  # noqa: E402
 from rollout.store import lock_folder  # noqa: E402
 from train.grpo import _parser, main  # noqa: E402
-from train.local_checkpoint import Checkpoints, MetricsFile  # noqa: E402
-from train.local_loss import policy_loss  # noqa: E402
-from train.local_run import LocalRun  # noqa: E402
-from train.local_trainer import GrpoRules  # noqa: E402
+from train.local.checkpoint import Checkpoints, MetricsFile  # noqa: E402
+from train.local.loss import policy_loss  # noqa: E402
+from train.local.run import LocalRun  # noqa: E402
+from train.local.trainer import GrpoRules  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
 from train.tiny import make_model, make_tokenizer, save  # noqa: E402
 
@@ -183,7 +183,7 @@ def test_help_tells_the_defaults() -> None:
 
 
 def test_a_checkpoint_is_whole_or_not_there(model: str, tmp_path: Path) -> None:
-    from train.local_engine import load_model
+    from train.local.engine import load_model
 
     policy, tokenizer = load_model(model)
     optimizer = torch.optim.AdamW(policy.parameters())
@@ -202,7 +202,7 @@ def test_a_checkpoint_is_whole_or_not_there(model: str, tmp_path: Path) -> None:
 def test_a_disk_that_is_full_leaves_the_checkpoint_before(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from train.local_engine import load_model
+    from train.local.engine import load_model
 
     policy, tokenizer = load_model(model)
     optimizer = torch.optim.AdamW(policy.parameters())
@@ -270,7 +270,7 @@ def test_one_trainer_a_folder(model: str, tmp_path: Path) -> None:
 def test_a_model_that_lacks_weights_is_refused(damage: str, model: str, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
-    from train.local_engine import load_model
+    from train.local.engine import load_model
 
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
@@ -288,13 +288,13 @@ def test_a_model_that_lacks_weights_is_refused(damage: str, model: str, tmp_path
 def test_a_gradient_that_is_not_finite_changes_no_weight(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from train import local_trainer
+    from train.local import trainer
 
     def spoilt(*_: object) -> Any:
         told = policy_loss(*_)  # type: ignore[arg-type]
         return replace(told, loss=told.loss * float("nan"))
 
-    monkeypatch.setattr(local_trainer, "policy_loss", spoilt)
+    monkeypatch.setattr(trainer, "policy_loss", spoilt)
     train(model, tmp_path / "run", 1)
     (line,) = metrics(tmp_path / "run")
     assert line["updates/skipped"] == 1

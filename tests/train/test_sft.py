@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
 pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 
 from rollout.errors import UsageError  # noqa: E402
-from train.local_batch import collate, logprobs  # noqa: E402
+from train.local.batch import collate, logprobs  # noqa: E402
 from train.lossy import render_with  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
 from train.sft import SftRules, distil, main, masked, taught, train_on  # noqa: E402

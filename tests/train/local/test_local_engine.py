@@ -11,8 +11,8 @@ transformers = pytest.importorskip("transformers", reason="needs transformers: m
 
 from rollout.errors import ModelError  # noqa: E402
 from train.engine import SamplingParams  # noqa: E402
-from train.local_engine import LocalEngine  # noqa: E402
-from train.local_sampling import draw  # noqa: E402
+from train.local.engine import LocalEngine  # noqa: E402
+from train.local.sampling import draw  # noqa: E402
 
 pytestmark = pytest.mark.verl
 

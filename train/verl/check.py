@@ -13,7 +13,6 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from hydra import compose, initialize_config_dir, initialize_config_module
@@ -29,12 +28,11 @@ from rollout.errors import RolloutError, UsageError
 from rollout.text import one_line
 from suites.setup import make_harness
 from train.mix import parse_mix
-from train.verl_modes import AGGREGATIONS, MANAGER, MODES
-from train.verl_settings import Settings
+from train.verl.launch import RECIPES
+from train.verl.modes import AGGREGATIONS, MANAGER, MODES
+from train.verl.settings import Settings
 
-__all__ = ["RECIPES", "compose_recipe", "problems"]
-
-RECIPES = Path(__file__).parent / "recipes"
+__all__ = ["compose_recipe", "problems"]
 
 FREE = (
     "anyharness",

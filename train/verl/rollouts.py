@@ -36,10 +36,10 @@ from train.policy import PolicyUpstream
 from train.runs import ReadyHarness, open_store
 from train.samples import Sample, build_samples
 from train.tally import Tally
-from train.verl_engine import VerlEngine
-from train.verl_rows import TqRow, outputs, tq_row
-from train.verl_settings import Settings
-from train.vision import VisionTokenizer
+from train.verl.engine import VerlEngine
+from train.verl.rows import TqRow, outputs, tq_row
+from train.verl.settings import Settings
+from train.verl.vision import VisionTokenizer
 
 __all__ = ["HarnessPool", "Rollouts", "Sampling"]
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from rollout.errors import UsageError
-from train import verl_launch
-from train.verl_settings import Settings
+from train.verl import launch as verl_launch
+from train.verl.settings import Settings
 
 GIVEN = {"suite": "support.toy_suite", "harness": "react"}
 

@@ -18,12 +18,12 @@ import torch
 from rollout.errors import ModelError
 from train.engine import Sampled, SamplingParams
 from train.grpo import main
-from train.local_engine import LocalEngine
-from train.local_run import LocalRun
-from train.local_trainer import GrpoRules
+from train.local.engine import LocalEngine
+from train.local.run import LocalRun
+from train.local.trainer import GrpoRules
+from train.local.vllm_engine import VLLMEngine
 from train.mix import parse_mix
 from train.tiny import make_model, make_tokenizer, save
-from train.vllm_engine import VLLMEngine
 
 pytestmark = [
     pytest.mark.engine,
@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SUITE = "support.letters"
 TOLERANCE = 1e-3
 """Of a log-probability, absolute."""

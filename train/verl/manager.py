@@ -30,7 +30,7 @@ class AnyHarnessManager:
         reward_loop_worker_handles: Any = None,
     ) -> Self:
         """Start the workers, spread over the nodes: episodes run where they are."""
-        from train.verl_actor import RolloutActor  # not at the top: see there
+        from train.verl.actor import RolloutActor  # not at the top: see there
 
         actor = ray.remote(RolloutActor).options(scheduling_strategy="SPREAD", num_cpus=0)
         arguments = (config, llm_client, teacher_client, reward_loop_worker_handles)

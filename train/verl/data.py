@@ -1,6 +1,6 @@
 """A suite's tasks as a dataset of verl: `data.custom_cls`, with suites in place of files.
 
-data.custom_cls.path=pkg://train.verl_data  data.custom_cls.name=SuiteTasks
+data.custom_cls.path=pkg://train.verl.data  data.custom_cls.name=SuiteTasks
 data.train_files="claweval --tasks tag:scheduling"
 
 A suite's line may say `--harness MIX`: then each task has a row for every harness of the mix, told apart

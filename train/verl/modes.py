@@ -14,4 +14,4 @@ MODES = {
 AGGREGATIONS = ("token-mean", "seq-mean-token-sum")
 """verl's ways of adding up a loss that can be turned into a mean over episodes."""
 
-MANAGER = "train.verl_plugin.AnyHarnessManager"
+MANAGER = "train.verl.plugin.AnyHarnessManager"

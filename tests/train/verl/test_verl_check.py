@@ -14,9 +14,10 @@ pytest.importorskip("verl", reason="needs verl (make verl-cpu)")
 with verl_imports():
     from verl.trainer.ppo.v1 import get_trainer_cls
 
-    from train import verl_launch, verl_plugin
-    from train.verl_check import compose_recipe
-    from train.verl_modes import MANAGER
+    from train.verl import launch as verl_launch
+    from train.verl import plugin
+    from train.verl.check import compose_recipe
+    from train.verl.modes import MANAGER
 
 GIVEN = verl_launch.overrides(
     {"suite": "claweval --tasks 4", "harness": "react", "model": "some/model"}, ["data.seed=1"]
@@ -134,7 +135,7 @@ def test_the_papers_figures() -> None:
 
 def test_verl_finds_the_trainers_by_their_names() -> None:
     names = [f"anyharness_{mode}" for mode in ("sync", "colocate_async", "separate_async")]
-    assert [get_trainer_cls(name).__module__ for name in names] == ["train.verl_trainer"] * 3
+    assert [get_trainer_cls(name).__module__ for name in names] == ["train.verl.trainer"] * 3
     for name in names[:2]:
         assert verl_launch.check("claw", [*GIVEN, f"{MODE}={name}"]) == []
 
@@ -143,4 +144,4 @@ def test_the_plan_is_a_command_of_verls_own() -> None:
     told = verl_launch.plan("claw", GIVEN)
     assert "8 tasks x 8 episodes a step, some/model" in told
     assert "verl.trainer.main_ppo --config-dir" in told
-    assert f"{verl_plugin.__name__}.{verl_plugin.AnyHarnessManager.__name__}" == MANAGER
+    assert f"{plugin.__name__}.{plugin.AnyHarnessManager.__name__}" == MANAGER

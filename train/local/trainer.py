@@ -29,9 +29,9 @@ from rollout.types import Episode, JsonObject, Outcome, Record, Task, Trace
 from train.batches import epoch_batch
 from train.credit import CreditRules, assign
 from train.engine import PolicyEngine
-from train.local_batch import collate, logprobs, micro_batches
-from train.local_checkpoint import Checkpoints, MetricsFile
-from train.local_loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
+from train.local.batch import collate, logprobs, micro_batches
+from train.local.checkpoint import Checkpoints, MetricsFile
+from train.local.loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
 from train.mix import HarnessSpec, draw
 from train.rows import RlRow, rl_rows
 from train.runs import Attempts, ReadyHarness, attempts

@@ -14,7 +14,7 @@ from rollout.gateway.upstream import Transient
 from rollout.text import one_line
 from train.engine import Sampled, SamplingParams
 from train.gate import Gate
-from train.vision import decode_image
+from train.verl.vision import decode_image
 
 __all__ = ["VerlEngine"]
 

@@ -94,7 +94,7 @@ def _aggregation(mode: str | None) -> dict[str, Any]:
 def check(recipe: str, overrides: Sequence[str]) -> list[str]:
     """What is wrong with a run, one line a field; nothing is started. Raises UsageError without verl."""
     _need("verl")
-    from train.verl_check import compose_recipe, problems
+    from train.verl.check import compose_recipe, problems
 
     try:
         return problems(compose_recipe(recipe, overrides))
@@ -104,7 +104,7 @@ def check(recipe: str, overrides: Sequence[str]) -> list[str]:
 
 def plan(recipe: str, overrides: Sequence[str]) -> str:
     """What would be started, for people."""
-    from train.verl_check import compose_recipe
+    from train.verl.check import compose_recipe
 
     config = compose_recipe(recipe, overrides)
     ours, rollout, trainer = config.anyharness, config.actor_rollout_ref.rollout, config.trainer
@@ -127,7 +127,7 @@ def command(recipe: str, overrides: Sequence[str]) -> list[str]:
 
 def environment() -> Mapping[str, str]:
     """What the program needs in its environment beside what is there."""
-    return {"VERL_USE_EXTERNAL_MODULES": "train.verl_plugin"}
+    return {"VERL_USE_EXTERNAL_MODULES": "train.verl.plugin"}
 
 
 def launch(recipe: str, overrides: Sequence[str]) -> NoReturn:

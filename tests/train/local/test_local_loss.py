@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
 
 from train.credit import group_advantages  # noqa: E402
-from train.local_loss import (  # noqa: E402
+from train.local.loss import (  # noqa: E402
     Aggregation,
     Clip,
     policy_loss,

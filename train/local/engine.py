@@ -26,8 +26,8 @@ import torch
 
 from rollout.errors import ModelError, UsageError
 from train.engine import Sampled, SamplingParams
-from train.local_cache import SlotCache
-from train.local_sampling import draw
+from train.local.cache import SlotCache
+from train.local.sampling import draw
 
 __all__ = ["LocalEngine", "load_model", "stop_ids"]
 

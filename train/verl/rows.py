@@ -19,7 +19,7 @@ from train.advantages import CreditedRow
 from train.credit import Credit
 from train.messages import anchor
 from train.samples import Sample
-from train.vision import decode_image
+from train.verl.vision import decode_image
 
 __all__ = ["CREDIT", "TqRow", "credited", "outputs", "tq_row"]
 

@@ -15,8 +15,8 @@ from rollout.episode import run_episode
 from rollout.runner import attempt_seed
 from train.credit import Credit, reward_of
 from train.samples import build_samples
-from train.verl_rollouts import HarnessPool, Sampling
-from train.verl_rows import outputs
+from train.verl.rollouts import HarnessPool, Sampling
+from train.verl.rows import outputs
 
 __all__ = ["AnyHarnessLoop"]
 

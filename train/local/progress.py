@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rollout.types import Episode, JsonObject
-from train.local_trainer import Watcher
+from train.local.trainer import Watcher
 
 __all__ = ["progress"]
 

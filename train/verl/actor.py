@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import verl  # noqa: F401  (first: see above)
 
-from train.verl_rollouts import Rollouts
+from train.verl.rollouts import Rollouts
 
 __all__ = ["RolloutActor"]
 

@@ -23,9 +23,9 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from train.advantages import CreditedRow, token_advantages
 from train.credit import Floats, loss_weights
-from train.verl_modes import AGGREGATIONS, MODES
-from train.verl_rows import CREDIT, credited
-from train.verl_settings import Settings
+from train.verl.modes import AGGREGATIONS, MODES
+from train.verl.rows import CREDIT, credited
+from train.verl.settings import Settings
 
 __all__ = ["AnyHarnessColocateAsync", "AnyHarnessSeparateAsync", "AnyHarnessSync", "scales"]
 

@@ -38,12 +38,12 @@ with verl_imports():
     from verl.trainer.ppo.v1 import AgentLoopManagerTQ
     from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
-    from train.verl_plugin import AnyHarnessManager, AnyHarnessSync, SuiteTasks
-    from train.verl_rollouts import Rollouts
-    from train.verl_trainer import scales
-    from train.vision import VisionTokenizer
+    from train.verl.plugin import AnyHarnessManager, AnyHarnessSync, SuiteTasks
+    from train.verl.rollouts import Rollouts
+    from train.verl.trainer import scales
+    from train.verl.vision import VisionTokenizer
 
-PLUGIN = "train.verl_plugin"
+PLUGIN = "train.verl.plugin"
 TOY = "support.toy_suite"
 PLAIN = ["right", "thinks", "wrong"]
 

@@ -22,8 +22,8 @@ import torch
 from rollout.errors import ModelError, UsageError
 from rollout.gateway.upstream import Transient
 from train.engine import Sampled, SamplingParams
-from train.local_engine import stop_ids
-from train.vllm_guard import Guard
+from train.local.engine import stop_ids
+from train.local.vllm_guard import Guard
 
 __all__ = ["VLLMEngine", "import_vllm"]
 

@@ -9,7 +9,7 @@ import pytest
 from rollout.gateway.upstream import Transient
 from train.engine import Sampled, SamplingParams
 from train.gate import Gate
-from train.verl_engine import VerlEngine
+from train.verl.engine import VerlEngine
 
 END = 9
 

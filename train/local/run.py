@@ -21,9 +21,9 @@ from rollout.store import lock_folder
 from rollout.types import JsonObject, Task
 from suites.options import Forced
 from train.engine import PolicyEngine
-from train.local_checkpoint import Checkpoints, restore
-from train.local_engine import LocalEngine, load_model
-from train.local_trainer import GrpoRules, Trainer, Watcher
+from train.local.checkpoint import Checkpoints, restore
+from train.local.engine import LocalEngine, load_model
+from train.local.trainer import GrpoRules, Trainer, Watcher
 from train.mix import HarnessSpec
 from train.policy import PolicyUpstream
 from train.runs import ReadyHarness, Source
@@ -153,14 +153,14 @@ class LocalRun:
     def _need_engine(self) -> None:
         """Miss a package before a model is loaded in vain."""
         if self.engine == "vllm":
-            from train.vllm_engine import import_vllm
+            from train.local.vllm_engine import import_vllm
 
             import_vllm()
 
     def _engine(self, model: Any, tokenizer: Any) -> PolicyEngine:
         if self.engine == "torch":
             return LocalEngine(model, tokenizer, slots=self.concurrency)
-        from train.vllm_engine import VLLMEngine
+        from train.local.vllm_engine import VLLMEngine
 
         return VLLMEngine(model, tokenizer, slots=self.concurrency, memory=self.engine_memory)
 

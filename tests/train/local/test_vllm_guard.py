@@ -7,13 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from train.vllm_guard import Guard
+from train.local.vllm_guard import Guard
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 TRAINER = """
 import subprocess, sys
-from train.vllm_guard import Guard
+from train.local.vllm_guard import Guard
 
 guard = Guard(room=100)
 engine = subprocess.Popen(["sleep", "600"])
