@@ -15,8 +15,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
 from rollout.contract import returned
 from rollout.environment import Environment, Surface, World
 from rollout.errors import (
@@ -30,13 +28,13 @@ from rollout.errors import (
 from rollout.gateway.server import Gateway
 from rollout.gateway.session import Session
 from rollout.gateway.tools import skills
+from rollout.grading import AttemptResult, grade_trace
 from rollout.harness import Finish, Harness, Job
 from rollout.judge import Judge
 from rollout.sandbox import Limits, Sandbox, SandboxProvider, SandboxSpec
 from rollout.text import one_line
 from rollout.types import (
     Episode,
-    Grade,
     JsonObject,
     Outcome,
     Task,
@@ -46,7 +44,7 @@ from rollout.types import (
     Usage,
 )
 
-__all__ = ["Setup", "Verdict", "grade_again", "grade_trace", "run_episode"]
+__all__ = ["Setup", "run_episode"]
 
 FRUITLESS_SHARE = 0.5
 """A timeout counts as an infrastructure error when more than this share of the limit was spent waiting
@@ -72,17 +70,6 @@ class Setup:
     paused: Callable[[], float] = lambda: 0.0
     """Seconds for which the run has been paused so far: a trainer that replaces weights holds model calls
     back meanwhile. No attempt's clock runs in that time."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How an attempt ended, and why."""
-
-    outcome: Outcome
-    grade: Grade | None = None
-    cause: str = ""
-    reason: str = ""
-    detail: str = ""
 
 
 @dataclass
@@ -125,11 +112,11 @@ async def run_episode(
         await _drive(setup, task, seed, ending)
     driven = time.perf_counter()
     trace = ending.trace()
-    verdict = _without_grading(task, ending) or await grade_trace(
+    result = _without_grading(task, ending) or await grade_trace(
         setup.environment, task, trace, setup.judge
     )
     limit = ending.limit
-    verdict = _limited(verdict, ending.timed_out, limit)
+    result = result.limited(ending.timed_out, limit)
     end = time.perf_counter()
     session = ending.session
     episode = Episode(
@@ -138,11 +125,11 @@ async def run_episode(
         attempt=attempt,
         retry=retry,
         seed=seed,
-        outcome=verdict.outcome,
-        cause=verdict.cause,
-        reason=one_line(verdict.reason),
-        detail=verdict.detail,
-        grade=verdict.grade,
+        outcome=result.outcome,
+        cause=result.cause,
+        reason=one_line(result.reason),
+        detail=result.detail,
+        grade=result.grade,
         calls=len(trace.calls),
         tool_calls=len(trace.tool_calls),
         usage=session.usage if session else Usage(),
@@ -159,71 +146,6 @@ async def run_episode(
         limit=limit,
     )
     return episode, trace
-
-
-async def grade_trace(
-    environment: Environment, task: Task, trace: Trace, judge: Judge | None = None
-) -> Verdict:
-    """Grade an attempt from its records: just after it ran, or years later.
-
-    What fails here, judge or grader, is not run again: its records wait for a verdict.
-    """
-    judge = judge.metered() if judge else None
-    try:
-        with boundary(EnvironmentFault, "grading"):
-            grade = _sound(await environment.grade(task, trace, judge))
-    except Blocked as error:
-        return _unclean(Outcome.BLOCKED, error)
-    except RolloutError as error:
-        return _unclean(Outcome.JUDGE_ERROR, error)
-    if judge and (judge.spent.calls or judge.spent.cached):
-        evidence = {**grade.evidence, "judge_spent": msgspec.to_builtins(judge.spent)}
-        grade = msgspec.structs.replace(grade, evidence=evidence)
-    outcome = Outcome.PASSED if grade.passed else Outcome.FAILED
-    return Verdict(outcome, grade, reason="; ".join(grade.notes))
-
-
-def _sound(grade: Grade) -> Grade:
-    """The grade. Raises TypeError or ValueError for what is none."""
-    returned(grade, Grade, "grade()")
-    bare = msgspec.structs.replace(grade, evidence={})
-    msgspec.convert(msgspec.to_builtins(bare), Grade)
-    if not 0.0 <= grade.score <= 1.0:
-        raise ValueError(f"the score {grade.score!r} is not in [0, 1]")
-    return grade
-
-
-async def grade_again(
-    environment: Environment, task: Task, episode: Episode, trace: Trace, judge: Judge | None = None
-) -> Episode:
-    """A recorded episode with the verdict of now; its limits hold as they did then."""
-    verdict = await grade_trace(environment, task, trace, judge)
-    verdict = _limited(verdict, episode.timed_out, episode.limit)
-    return msgspec.structs.replace(
-        episode,
-        outcome=verdict.outcome,
-        grade=verdict.grade,
-        cause=verdict.cause,
-        reason=one_line(verdict.reason),
-        detail=verdict.detail,
-    )
-
-
-def _limited(verdict: Verdict, timed_out: float, limit: str) -> Verdict:
-    """A graded attempt that a limit of its own ended: the grade stays, a timeout fails it."""
-    if not verdict.outcome.graded:
-        return verdict
-    if timed_out:
-        reason = f"out of time ({timed_out:.0f} s)"
-        return Verdict(Outcome.FAILED, verdict.grade, cause="policy", reason=reason)
-    if not limit:
-        return verdict
-    reason = "; ".join(filter(None, (limit, verdict.reason)))
-    return Verdict(verdict.outcome, verdict.grade, cause="policy", reason=reason)
-
-
-def _unclean(outcome: Outcome, error: RolloutError) -> Verdict:
-    return Verdict(outcome, cause=error.cause, reason=str(error), detail=error.detail)
 
 
 async def _drive(setup: Setup, task: Task, seed: int, ending: _Ending) -> None:
@@ -360,19 +282,19 @@ def _job(setup: Setup, task: Task, world: World, session: Session, sandbox: Sand
     )
 
 
-def _without_grading(task: Task, ending: _Ending) -> Verdict | None:
-    """The verdict where the attempt can't be graded; None when it can."""
+def _without_grading(task: Task, ending: _Ending) -> AttemptResult | None:
+    """The result where the attempt can't be graded; None when it can."""
     if task.skip:
-        return Verdict(Outcome.SKIPPED, reason=task.skip)
+        return AttemptResult(Outcome.SKIPPED, reason=task.skip)
     error, session = ending.error, ending.session
     if isinstance(error, Blocked):
-        return _unclean(Outcome.BLOCKED, error)
+        return AttemptResult.ungraded(Outcome.BLOCKED, error)
     blamed = _infrastructure(ending)
     if blamed is None and error is not None:
-        return _unclean(Outcome.INFRA_ERROR, error)
+        return AttemptResult.ungraded(Outcome.INFRA_ERROR, error)
     if blamed is None and session is not None and not session.calls:
         blamed = "harness", "the harness ended without asking the model"
-    return Verdict(Outcome.INFRA_ERROR, cause=blamed[0], reason=blamed[1]) if blamed else None
+    return AttemptResult(Outcome.INFRA_ERROR, cause=blamed[0], reason=blamed[1]) if blamed else None
 
 
 def _infrastructure(ending: _Ending) -> tuple[str, str] | None:

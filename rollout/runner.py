@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from rollout.episode import Setup, grade_again, run_episode
+from rollout.episode import Setup, run_episode
 from rollout.errors import RolloutError
+from rollout.grading import grade_again
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task, Trace
 

@@ -19,8 +19,8 @@ from rich.console import Console
 from rich.text import Text
 
 from judges.options import add_judge_arguments, open_judge_again
-from rollout.episode import grade_again
 from rollout.errors import UsageError
+from rollout.grading import grade_again
 from rollout.judge import Judge
 from rollout.manifest import Code, Manifest
 from rollout.options import Parser, positive

@@ -13,9 +13,9 @@ from judges.agenttrek import AgentTrek
 from judges.cache import JudgeCache
 from judges.llm import LLMJudge
 from judges.rubric import Rubric
-from rollout.episode import grade_trace
 from rollout.gateway.retry import Retry
 from rollout.gateway.upstreams.openai import OpenAI
+from rollout.grading import grade_trace
 from rollout.judge import Judge
 from rollout.protocol import Evidence
 from rollout.types import Grade, Image, Outcome, Task, Trace, Usage

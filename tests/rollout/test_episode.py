@@ -10,11 +10,12 @@ import pytest
 from support.toys import Acting, Fake, NoSandbox, Notes, NotesWorld, ask, note_task, save_note
 
 from rollout.environment import World
-from rollout.episode import Setup, grade_again, run_episode
+from rollout.episode import Setup, run_episode
 from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstream import ModelReply, ModelRequest, Refused, Transient, Upstream
+from rollout.grading import grade_again
 from rollout.harness import Finish, Harness, Job, Launch
 from rollout.sandbox import ExecResult, Sandbox
 from rollout.sandboxes.local import Local
