@@ -80,11 +80,11 @@ def _plugins(package: str, base: type) -> list[str]:
 
 
 def _is_plugin(path: str, base: type) -> bool:
-    """Whether a module defines one; one that can't be imported here is taken for one."""
+    """Whether a module defines one that can be imported here."""
     try:
         found: list[type] = _defined(importlib.import_module(path), base)
     except (Exception, SystemExit):
-        return True
+        return False
     return any(not inspect.isabstract(each) for each in found)
 
 

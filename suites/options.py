@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TypedDict
 from judges.options import add_judge_arguments
 from rollout.contract import checked_tasks
 from rollout.errors import UsageError
-from rollout.options import Parser, positive
+from rollout.options import Parser, bounded, positive
 from rollout.plugins import available
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
@@ -27,6 +26,7 @@ models:
   noisy-reference:p=0.8     goes wrong in an attempt with probability 1 - p
   openai:NAME               any OpenAI-compatible server (--base-url; key in OPENAI_API_KEY)
   vllm:PATH                 starts a vLLM server for a local model
+  train.policy:PATH         a small local checkpoint, in this process (docs/training.md)
 
 judging again:
   rescore runs/NAME         grades a run's recorded attempts again, runs nothing (rescore --help)
@@ -144,8 +144,8 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
     suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
     _how(parser.add_argument_group("how it is run"))
     sampling = parser.add_argument_group("sampling, forced on every model call")
-    sampling.add_argument("--temperature", type=_number(0, math.inf), metavar="T")
-    sampling.add_argument("--top-p", type=_number(0, 1), metavar="P")
+    sampling.add_argument("--temperature", type=bounded(float, 0), metavar="T")
+    sampling.add_argument("--top-p", type=bounded(float, 0, 1), metavar="P")
     sampling.add_argument(
         "--max-tokens",
         type=positive(int),
@@ -190,19 +190,6 @@ def _how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress display")
-
-
-def _number(low: float, high: float) -> Callable[[str], float]:
-    """A finite number from `low` to `high`."""
-
-    def number(text: str) -> float:
-        value = float(text)
-        if not (low <= value <= high and math.isfinite(value)):
-            limits = f"at least {low}" if high == math.inf else f"from {low} to {high}"
-            raise argparse.ArgumentTypeError(f"must be {limits}, not {text}")
-        return value
-
-    return number
 
 
 def select(tasks: Sequence[Task], which: str) -> list[Task]:

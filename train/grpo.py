@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rollout.errors import RolloutError, UsageError
-from rollout.options import Parser, positive
+from rollout.options import Parser, bounded, positive
 from rollout.processes import cancel_on_signals
 from train.credit import CreditRules, Estimator
 from train.mix import format_mix, parse_mix, with_eval_only
+from train.packages import need_torch
 
 if TYPE_CHECKING:
     from train.local.run import LocalRun
@@ -43,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Train from the command line; exits with 0, 1 (the infrastructure is gone), 2 or 130."""
     try:
         options = _parser().parse_args(argv)
+        _check_evaluation(options)
         if options.trainer == "verl":
             sys.exit(_verl(options))
         _locally(options)
@@ -78,20 +80,18 @@ def _verl(options: argparse.Namespace) -> int:
 
 
 def _locally(options: argparse.Namespace) -> None:
-    from train.local.progress import progress
-
     for name in ("suite", "model"):
         if not getattr(options, name):
             raise UsageError(f"--{name} is missing: the local trainer needs it")
     if options.overrides:
         raise UsageError(f"{options.overrides[0]}: fields of verl's config need --trainer verl")
-    for name in ("eval_every", "eval_harness"):
-        if getattr(options, name) and not options.eval:
-            raise UsageError(f"--{name.replace('_', '-')}: needs --eval SPEC, the held-out tasks")
     if options.recipe:
         raise UsageError(f"--recipe {options.recipe}: needs --trainer verl")
     if options.engine_memory and options.engine != "vllm":
         raise UsageError("--engine-memory: needs --engine vllm")
+    need_torch("the local trainer")
+    from train.local.progress import progress
+
     run = _local_run(options)
     if options.check:
         print("\n".join(asyncio.run(run.check())))
@@ -103,6 +103,15 @@ def _locally(options: argparse.Namespace) -> None:
 
     with progress(run.steps, quiet=options.quiet) as watcher:
         asyncio.run(train(watcher))
+
+
+def _check_evaluation(options: argparse.Namespace) -> None:
+    """Nothing is held out unless somebody says what. Raises UsageError."""
+    if options.eval or any(word.startswith("anyharness.val_suite=") for word in options.overrides):
+        return
+    for name in ("eval_every", "eval_harness"):
+        if getattr(options, name):
+            raise UsageError(f"--{name.replace('_', '-')}: needs --eval SPEC, the held-out tasks")
 
 
 def _local_run(options: argparse.Namespace) -> LocalRun:
@@ -138,10 +147,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--harness",
         metavar="MIX",
-        help="NAME[/TOOLS][:WEIGHT], several with commas (default: react)",
+        help="NAME[/TOOLS][:WEIGHT], several with commas (default: react; verl has none)",
     )
     parser.add_argument("--tools", default="", help="surface of harnesses that name none")
-    parser.add_argument("--trainer", choices=["local", "verl"], default="local")
+    parser.add_argument(
+        "--trainer",
+        choices=["local", "verl"],
+        default="local",
+        help="local: one process, small models; verl: many GPUs (default: local)",
+    )
     parser.add_argument("--check", action="store_true", help="check everything, train nothing")
     parser.add_argument("--recipe", default="", metavar="NAME", help="verl: a run of the paper")
     parser.add_argument(
@@ -169,14 +183,16 @@ def _how(group: argparse._ArgumentGroup) -> None:
     count, number = positive(int), positive(float)
     group.add_argument("--steps", type=count, metavar="N", help="updates (100)")
     group.add_argument("--batch", type=count, metavar="N", help="tasks a step (8)")
-    group.add_argument("--group", type=count, metavar="N", help="attempts a task (8)")
+    group.add_argument(
+        "--group", type=bounded(int, 2), metavar="N", help="attempts a task, 2 or more (8)"
+    )
     group.add_argument("--learning-rate", type=number, metavar="X", help="(1e-6)")
-    group.add_argument("--warmup", type=int, metavar="N", help="steps (0)")
+    group.add_argument("--warmup", type=bounded(int, 0), metavar="N", help="steps (0)")
     group.add_argument("--epochs", type=count, metavar="N", help="passes a step (1)")
     group.add_argument("--mini-batches", type=count, metavar="N", help="updates a pass (1)")
     group.add_argument("--clip-low", type=number, metavar="X", help="(0.2)")
     group.add_argument("--clip-high", type=number, metavar="X", help="(0.28)")
-    group.add_argument("--kl", type=float, metavar="X", help="weight of KL (0)")
+    group.add_argument("--kl", type=bounded(float, 0), metavar="X", help="weight of KL (0)")
     group.add_argument(
         "--aggregation", choices=_aggregations(), help="of token losses (episode-mean)"
     )

@@ -39,6 +39,7 @@ from train.learn_report import HARNESSES, Arm, write_report
 from train.lossy import render_with
 from train.messages import conversation
 from train.mix import parse_mix
+from train.packages import need_torch
 from train.runs import Attempts
 from train.samples import Sample
 from train.settings import note, noted
@@ -103,11 +104,17 @@ class Document:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all stages."""
-    parser = argparse.ArgumentParser(prog="python -m train.learn", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("runs/learn"), metavar="DIR")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), metavar="DIR")
+    parser = argparse.ArgumentParser(
+        prog="python -m train.learn",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    out, docs = Path("runs/learn"), Path("docs")
+    parser.add_argument("--out", type=Path, default=out, metavar="DIR", help=f"stages ({out})")
+    parser.add_argument("--docs", type=Path, default=docs, metavar="DIR", help=f"report ({docs})")
     options = parser.parse_args(argv)
     try:
+        need_torch("train.learn")
         asyncio.run(_learn(options.out, options.docs, Console(stderr=True)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit("interrupted; the same command goes on")

@@ -28,6 +28,7 @@ from rollout.gateway.upstream import (
 from rollout.types import JsonObject, Usage
 from train.engine import Engine, Sampled, SamplingParams
 from train.messages import for_template, image_urls
+from train.packages import need_torch
 from train.parsing import OPENING, Said, parse
 
 __all__ = ["PolicyUpstream", "Tokenizer"]
@@ -72,6 +73,9 @@ class PolicyUpstream(Upstream):
     def from_spec(cls, argument: str, base_url: str) -> Self:
         if not argument:
             raise UsageError("--model train.policy: names no checkpoint; write train.policy:PATH")
+        if base_url:
+            raise UsageError("--base-url: --model train.policy has no server; leave one out")
+        need_torch("--model train.policy")
         from train.local.engine import LocalEngine
 
         engine = LocalEngine.load(argument)

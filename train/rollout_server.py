@@ -217,13 +217,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--discard-acked", action="store_true", help="remove records of acknowledged groups"
     )
-    parser.add_argument("--estimator", choices=get_args(Estimator), default="grpo")
+    parser.add_argument(
+        "--estimator", choices=get_args(Estimator), default="grpo", help="of advantages (grpo)"
+    )
     parser.add_argument(
         "--gamma", type=number, default=1.0, metavar="X", help="of step returns (1)"
     )
     parser.add_argument("--temperature", type=number, default=1.0, metavar="T", help="(1)")
-    parser.add_argument("--max-tokens", type=count, default=8192, metavar="N", help="(8192)")
-    parser.add_argument("--sandbox", default="auto", metavar="KIND")
+    parser.add_argument(
+        "--max-tokens", type=count, default=8192, metavar="N", help="of one reply (8192)"
+    )
+    parser.add_argument("--sandbox", default="auto", metavar="KIND", help="(auto)")
     return parser
 
 

@@ -26,6 +26,10 @@ from train.mix import HarnessSpec
 __all__ = ["Attempts", "ReadyHarness", "Source", "attempts", "open_store", "words"]
 
 
+ELSEWHERE = {"--model", "--base-url", "--attempts", "--concurrency", "--seed", "--out", "--resume"}
+"""Options of a suite's own command line that a trainer decides."""
+
+
 @dataclass(frozen=True)
 class ReadyHarness:
     """A harness, ready to run, with the tasks that it can do."""
@@ -49,6 +53,10 @@ class Source:
     def parse(cls, spec: str, more: str = "", *, forced: Forced | None = None) -> Source:
         """From `"NAME --option ..."` and `more` options; `forced` wins over both. Raises UsageError."""
         name, *own = words(spec) or [""]
+        given = {word.partition("=")[0] for word in (*own, *words(more))}
+        theirs = ELSEWHERE | {f"--{key.replace('_', '-')}" for key in forced or ()}
+        for option in sorted(given & theirs):
+            raise UsageError(f"{spec!r}: {option} is set by the trainer, not with the suite")
         suite = load("suites", name, Suite)()
         return cls(suite, parse(suite, [*own, *words(more)], forced))
 

@@ -21,13 +21,14 @@ from rich.text import Text
 
 from rollout.errors import RolloutError, UsageError
 from rollout.gateway.upstream import Upstream
-from rollout.options import Parser, positive
+from rollout.options import Parser, bounded, positive
 from rollout.processes import cancel_on_signals
 from rollout.types import Call, Episode, Outcome, Record, Trace
 from suites.options import Forced
 from train.batches import epoch_batch
 from train.lossy import Render, render_with
 from train.mix import HarnessSpec, parse_mix
+from train.packages import need_torch
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
 from train.settings import changes, note, noted
@@ -68,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _main(options: argparse.Namespace) -> None:
+    need_torch("train.sft")
     from train.local.checkpoint import save_model
     from train.local.engine import load_model
 
@@ -123,9 +125,8 @@ async def distil(
     Raises UsageError where that is of another suite or teacher.
     """
     told = {"suite": suite, "teacher": policy.label if policy else teacher}
-    if (old := noted(folder / SETTINGS)) is None:
-        note(folder / SETTINGS, told)
-    elif changed := changes(old, told):
+    old = noted(folder / SETTINGS)
+    if old is not None and (changed := changes(old, told)):
         was = ", ".join(f"{name} was {old.get(name)!r}" for name in changed)
         raise UsageError(f"{folder} holds other episodes ({was}): choose another folder")
     episodes: Attempts = []
@@ -134,6 +135,7 @@ async def distil(
         source = Source.parse(suite, forced=forced)
         async with source.open(policy) as setup:
             place, tasks = folder / spec.folder, list(source.tasks(setup).values())
+            note(folder / SETTINGS, told)
             episodes += await attempts(setup, tasks, n, place, concurrency=concurrency, seed=0)
     return episodes
 
@@ -241,7 +243,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--epochs", type=number, default=2.0, metavar="X", help="(2)")
     parser.add_argument("--batch", type=count, default=32, metavar="N", help="rows (32)")
     parser.add_argument("--learning-rate", type=number, default=1e-5, metavar="X", help="(1e-5)")
-    parser.add_argument("--warmup", type=int, default=20, metavar="N", help="updates (20)")
+    parser.add_argument(
+        "--warmup", type=bounded(int, 0), default=20, metavar="N", help="updates (20)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     return parser
 

@@ -3,18 +3,27 @@
 The tokenizer is trained on transcripts. Digits are tokens of their own, and a name is the same tokens
 wherever it stands (no token holds a space before a capital): copying names and numbers is most of what
 the drills ask for. The chat template is ChatML with tools, as Qwen's, without its instructions.
+
+    python -m train.tiny FOLDER        one with random weights, to try the trainers with: it babbles
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
+import msgspec
 
-__all__ = ["TEMPLATE", "make_model", "make_tokenizer", "save"]
+from rollout.errors import UsageError
+from rollout.options import Parser
+from suites.office_drills import OfficeDrills
+from train.packages import need_torch
+
+__all__ = ["TEMPLATE", "main", "make_model", "make_tokenizer", "save"]
 
 END, PAD = "<|im_end|>", "<|endoftext|>"
 SPECIAL = [PAD, "<|im_start|>", END]
@@ -26,6 +35,9 @@ MARKS = [
     "<tool_response>",
     "</tool_response>",
 ]
+
+WINDOW = 8192
+"""Tokens: enough for a drill in any in-process harness."""
 
 WORDS = r"[A-Z][a-z]*|[0-9]| ?[a-z_]+|[^A-Za-z0-9_]+"
 
@@ -80,6 +92,7 @@ def make_model(
     tokenizer: Any, *, seed: int, width: int = 128, layers: int = 4, window: int = 1024
 ) -> Any:
     """Random weights."""
+    import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(seed)
@@ -108,3 +121,38 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
     model.save_pretrained(draft)
     tokenizer.save_pretrained(draft)
     draft.rename(folder)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write a checkpoint with random weights; exits with 0 or 2."""
+    parser = Parser(prog="python -m train.tiny", description="A tiny model with random weights.")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where it is written")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the weights (0)")
+    try:
+        _write(parser.parse_args(argv))
+    except (UsageError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _write(options: argparse.Namespace) -> None:
+    if options.folder.exists():
+        raise UsageError(f"{options.folder} is there already: choose another folder")
+    need_torch("train.tiny")
+    options.folder.parent.mkdir(parents=True, exist_ok=True)
+    tokenizer = make_tokenizer(_texts())
+    model = make_model(tokenizer, seed=options.seed, window=WINDOW)
+    save(model, tokenizer, options.folder)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{size:,} parameters, a window of {WINDOW:,} tokens, in {options.folder}")
+
+
+def _texts() -> Iterator[str]:
+    """Prompts and tools of the drills: what such a model is likely to be shown."""
+    for task in OfficeDrills().tasks(None):
+        yield task.prompt
+        yield from (msgspec.json.encode(tool).decode() for tool in task.tools)
+
+
+if __name__ == "__main__":
+    main()

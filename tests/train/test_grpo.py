@@ -158,6 +158,16 @@ def test_check_opens_everything_and_trains_nothing(
         (["--suite", SUITE, "--model", "MODEL", "a.b=1"], "need --trainer verl"),
         (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "0.5"], "needs --engine vllm"),
         (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "2"], "between 0 and 1"),
+        (["--suite", SUITE, "--model", "MODEL", "--group", "1"], "--group: must be at least 2"),
+        (["--suite", SUITE, "--model", "MODEL", "--kl", "-1"], "--kl: must be at least 0, not -1"),
+        (["--suite", SUITE, "--model", "MODEL", "--warmup", "-1"], "--warmup: must be at least 0"),
+        (["--suite", SUITE, "--model", "MODEL", "--eval-every", "2"], "needs --eval SPEC"),
+        (["--trainer", "verl", "--eval-harness", "react"], "--eval-harness: needs --eval SPEC"),
+        (["--suite", f"{SUITE} --harness codex", "--model", "MODEL"], "--harness is set by the"),
+        (
+            ["--suite", f"{SUITE} --model=other", "--model", "MODEL"],
+            "--model is set by the trainer",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(

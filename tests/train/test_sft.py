@@ -97,6 +97,13 @@ def test_a_teacher_who_passes_nothing_teaches_nothing(episodes: Any, tokenizer: 
         taught([], render_with(tokenizer), end=tokenizer.eos_token_id)
 
 
+async def test_a_teacher_that_never_came_leaves_nothing_behind(tmp_path: Path) -> None:
+    mix = parse_mix("react")
+    with pytest.raises(UsageError, match="unknown model"):
+        await distil(SUITE, mix, tmp_path, teacher="gpt4", n=1)
+    assert await distil(SUITE, mix, tmp_path, teacher="reference", n=1)
+
+
 def test_from_the_command_line(
     tokenizer: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

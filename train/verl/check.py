@@ -2,7 +2,7 @@
 
 verl merges a recipe without looking at its keys, so a misspelt one is silently without effect. Here each
 field must be one that verl's defaults have, or one of the dataclass that its section names (`_target_`),
-and each value must be of that field's type. Needs verl, but neither a GPU nor the model.
+and each value must be of that field's type. Needs verl, but neither a GPU nor a model of a hub.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from rollout.errors import RolloutError, UsageError
 from rollout.text import one_line
+from suites.options import select
 from suites.setup import make_harness
 from train.mix import parse_mix
 from train.verl.launch import RECIPES
@@ -153,7 +154,9 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
         for name, mix in (("harness", settings.harness), ("val_harness", settings.val_harness)):
             _mix(name, mix or settings.harness)
         for suite in (settings.suite, settings.val_suite):
-            settings.source(suite)
+            source = settings.source(suite)
+            select(source.suite.tasks(source.options.data), source.options.tasks)
+        _model(config.actor_rollout_ref.model.path)
     except RolloutError as error:
         yield one_line(str(error))
         return
@@ -184,6 +187,13 @@ def _ours(config: DictConfig, told: dict[str, Any]) -> Iterator[str]:
         )
     if rollout.n < 2:
         yield f"actor_rollout_ref.rollout.n: a group needs 2 episodes or more, not {rollout.n}"
+
+
+def _model(path: str) -> None:
+    """Raise UsageError for a folder without a checkpoint. Names of a hub are not looked up."""
+    folder = Path(path).expanduser()
+    if (folder.is_absolute() or path.startswith(".")) and not (folder / "config.json").is_file():
+        raise UsageError(f"actor_rollout_ref.model.path: {path}: no config.json there (--model)")
 
 
 def _mix(field: str, text: str) -> None:

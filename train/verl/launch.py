@@ -22,6 +22,9 @@ DEFAULT = "anyharness"
 
 RECIPES = Path(__file__).parent / "recipes"
 
+VERLS_LATEST = "latest_checkpointed_iteration.txt"
+"""verl goes on from what this file names, asked for or not."""
+
 NEEDED = "verl", "ray", "transfer_queue", "vllm"
 
 
@@ -71,6 +74,8 @@ def overrides(options: Mapping[str, Any], more: Sequence[str] = ()) -> list[str]
     told = {field: given[name] for name in FIELDS if name in given for field in FIELDS[name]}
     told |= _kl(given.get("kl")) | _aggregation(given.get("aggregation"))
     if (out := given.get("out")) is not None:
+        if not given.get("resume") and (out / "checkpoints" / VERLS_LATEST).exists():
+            raise UsageError(f"{out} holds a training: add --resume, or choose another --out")
         # Workers are in other folders.
         told["trainer.default_local_dir"] = str(out.resolve() / "checkpoints")
         told["anyharness.out"] = str(out.resolve() / "rollouts")

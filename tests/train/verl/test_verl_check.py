@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.quiet import verl_imports
 
+from rollout.errors import UsageError
+
 pytestmark = pytest.mark.verl
 pytest.importorskip("verl", reason="needs verl (make verl-cpu)")
 
@@ -109,6 +111,28 @@ def test_every_option_of_the_command_line_is_a_field_of_verls(tmp_path: Path) ->
     assert not config.anyharness.episode_weights
     assert config.anyharness.out == str(tmp_path / "rollouts")
     assert {*verl_launch.FIELDS, "out", "kl", "aggregation"} == set(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"suite": "claweval --tasks nope"}, "no task 'nope'"),
+        ({"suite": "claweval --harness codex"}, "--harness is set by the trainer"),
+        ({"model": "/nowhere"}, "actor_rollout_ref.model.path: /nowhere: no config.json there"),
+    ],
+)
+def test_what_is_not_there_is_told(given: dict[str, str], words: str) -> None:
+    usual = {"suite": "claweval", "harness": "react", "model": "some/model"}
+    [line] = verl_launch.check("anyharness", verl_launch.overrides(usual | given))
+    assert words in line
+
+
+def test_a_training_is_gone_on_with_only_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "latest_checkpointed_iteration.txt").write_text("10")
+    with pytest.raises(UsageError, match="holds a training: add --resume"):
+        verl_launch.overrides({"out": tmp_path})
+    assert verl_launch.overrides({"out": tmp_path, "resume": True})
 
 
 def test_what_no_recipe_can_know_is_asked_for() -> None:
