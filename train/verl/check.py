@@ -13,6 +13,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from hydra import compose, initialize_config_dir, initialize_config_module
