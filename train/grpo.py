@@ -116,8 +116,8 @@ def _check_evaluation(options: argparse.Namespace) -> None:
 
 def _local_run(options: argparse.Namespace) -> LocalRun:
     """What the options ask for; what they leave open is as `LocalRun` and `GrpoRules` have it."""
+    from train.local.rules import GrpoRules
     from train.local.run import LocalRun
-    from train.local.trainer import GrpoRules
 
     given = {name: value for name, value in vars(options).items() if value is not None}
     credit = CreditRules(estimator=options.estimator) if options.estimator else CreditRules()

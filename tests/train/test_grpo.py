@@ -24,8 +24,8 @@ from rollout.store import lock_folder  # noqa: E402
 from train.grpo import _parser, main  # noqa: E402
 from train.local.checkpoint import Checkpoints, MetricsFile  # noqa: E402
 from train.local.loss import policy_loss  # noqa: E402
+from train.local.rules import GrpoRules  # noqa: E402
 from train.local.run import LocalRun  # noqa: E402
-from train.local.trainer import GrpoRules  # noqa: E402
 from train.mix import parse_mix  # noqa: E402
 from train.tiny import make_model, make_tokenizer, save  # noqa: E402
 
@@ -298,13 +298,13 @@ def test_a_model_that_lacks_weights_is_refused(damage: str, model: str, tmp_path
 def test_a_gradient_that_is_not_finite_changes_no_weight(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from train.local import trainer
+    from train.local import update
 
     def spoilt(*_: object) -> Any:
         told = policy_loss(*_)  # type: ignore[arg-type]
         return replace(told, loss=told.loss * float("nan"))
 
-    monkeypatch.setattr(trainer, "policy_loss", spoilt)
+    monkeypatch.setattr(update, "policy_loss", spoilt)
     train(model, tmp_path / "run", 1)
     (line,) = metrics(tmp_path / "run")
     assert line["updates/skipped"] == 1

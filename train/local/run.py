@@ -23,7 +23,9 @@ from suites.options import Forced
 from train.engine import PolicyEngine
 from train.local.checkpoint import Checkpoints, restore
 from train.local.engine import LocalEngine, load_model
-from train.local.trainer import GrpoRules, Trainer, Watcher
+from train.local.rules import GrpoRules
+from train.local.trainer import Trainer, Watcher
+from train.local.update import Updater
 from train.mix import HarnessSpec
 from train.policy import PolicyUpstream
 from train.runs import ReadyHarness, Source
@@ -90,13 +92,13 @@ class LocalRun:
             try:
                 async with self._harnesses(engine) as harnesses:
                     note(self.folder / SETTINGS, self.settings)
+                    reference = load_model(self.model)[0] if self.rules.kl else None
                     trainer = Trainer(
                         engine,
-                        optimizer,
+                        Updater(engine.model, optimizer, self.rules, reference),
                         self.rules,
                         self.folder,
                         step=int(checkpoint.name) if checkpoint else 0,
-                        reference=load_model(self.model)[0] if self.rules.kl else None,
                         concurrency=self.concurrency,
                         watcher=watcher or Watcher(),
                     )

@@ -12,64 +12,28 @@ moment, goes on from its last checkpoint with the episodes that it already has, 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import torch
+from typing import NamedTuple
 
 from rollout.runner import Observer, RunnerStopped
 from rollout.statistics import mean, summarise
-from rollout.types import Episode, JsonObject, Outcome, Record, Task, Trace
+from rollout.types import Episode, JsonObject, Outcome, Task, Trace
 from train.batches import epoch_batch
-from train.credit import CreditRules, assign
+from train.credit import assign
 from train.engine import PolicyEngine
-from train.local.batch import collate, logprobs, micro_batches
 from train.local.checkpoint import Checkpoints, MetricsFile
-from train.local.loss import Aggregation, Clip, policy_loss, reverse_kl, token_weights
+from train.local.rules import GrpoRules
+from train.local.update import Updater
 from train.mix import HarnessSpec, draw
 from train.rows import RlRow, rl_rows
 from train.runs import Attempts, ReadyHarness, attempts
-from train.samples import Report, Rules, build_samples
+from train.samples import Report, build_samples
 from train.tally import Tally
 
-__all__ = ["GrpoRules", "Trainer", "Watcher"]
-
-MICRO_TOKENS = 4096
-"""Of one forward pass, with padding: little enough to stay near a CPU's caches."""
-
-
-class GrpoRules(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What decides where training leads. A resumed run must have the same."""
-
-    batch: int = 8
-    """Tasks a step."""
-    group: int = 8
-    """Attempts at each."""
-    learning_rate: float = 1e-6
-    warmup: int = 0
-    """Steps in which the learning rate rises to that."""
-    epochs: int = 1
-    """Passes over a step's episodes."""
-    mini_batches: int = 1
-    """Updates in one pass."""
-    clip_low: float = 0.2
-    clip_high: float = 0.28
-    kl: float = 0.0
-    """Weight of the divergence from the initial model (k3); 0 keeps no copy of it."""
-    aggregation: Aggregation = "episode-mean"
-    temperature: float = 1.0
-    max_norm: float = 1.0
-    """Of the gradient."""
-    weight_decay: float = 0.0
-    seed: int = 0
-    credit: CreditRules = CreditRules()
-    samples: Rules = Rules()
+__all__ = ["Trainer", "Watcher"]
 
 
 class Watcher(Observer):
@@ -95,12 +59,10 @@ class Trainer:
     """Holds the policy that is trained. `step` is how many updates it has behind it."""
 
     engine: PolicyEngine
-    optimizer: torch.optim.Optimizer
+    updater: Updater
     rules: GrpoRules
     folder: Path
     step: int = 0
-    reference: Any = None
-    """The initial model, where `rules.kl` wants it."""
     concurrency: int = 32
     watcher: Watcher = field(default_factory=Watcher)
 
@@ -128,7 +90,7 @@ class Trainer:
                 return
             await self.advance(harnesses)
             self.checkpoints.save(
-                self.step, self.engine.model, self.engine.tokenizer, self.optimizer
+                self.step, self.engine.model, self.engine.tokenizer, self.updater.optimizer
             )
 
     async def advance(self, harnesses: Sequence[ReadyHarness]) -> None:
@@ -139,7 +101,7 @@ class Trainer:
         rolled = time.perf_counter()
         rows, values = self._rows(played)
         async with self.engine.updating(str(self.step + 1)):
-            values |= self._update(rows)
+            values |= self.updater.update(rows, self.step)
         values |= {
             "time/rollout": rolled - begin,
             "time/update": time.perf_counter() - rolled,
@@ -225,76 +187,6 @@ class Trainer:
         versions = [int(version) for row in rows for version in row.step_weights if version]
         return self.step - mean(versions) if versions else 0.0
 
-    def _update(self, rows: Sequence[RlRow]) -> JsonObject:
-        """All updates of a step. Rows of episodes that teach nothing count, but are not computed."""
-        totals: dict[str, float] = defaultdict(float)
-        rules = self.rules
-        for group in self.optimizer.param_groups:
-            group["lr"] = rules.learning_rate * min(1.0, (self.step + 1) / max(1, rules.warmup))
-        dice = random.Random(f"{rules.seed}/{self.step}/update")
-        for _ in range(rules.epochs):
-            for part in _mini_batches(rows, rules.mini_batches, dice):
-                for name, value in self._mini_batch(part).items():
-                    totals[name] += value
-                norm = torch.nn.utils.clip_grad_norm_(
-                    self.engine.model.parameters(), rules.max_norm
-                )
-                if torch.isfinite(norm):
-                    totals["norm"] += float(norm)
-                    totals["updates"] += 1
-                    self.optimizer.step()
-                else:  # as verl does: one such update and all weights would be NaN for good
-                    totals["skipped"] += 1
-                self.optimizer.zero_grad()
-        tokens, updates = max(1.0, totals["tokens"]), max(1.0, totals["updates"])
-        return {
-            "loss": totals["loss"] / updates,
-            "gradient_norm": totals["norm"] / updates,
-            "updates/skipped": int(totals["skipped"]),
-            "entropy": totals["entropy"] / tokens,
-            "clip_share": totals["clipped"] / tokens,
-            "kl/old": totals["old_kl"] / tokens,
-            "kl/initial": totals["kl"] / tokens,
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
-        }
-
-    def _mini_batch(self, rows: Sequence[RlRow]) -> dict[str, float]:
-        """Gradients of these rows, and sums over their tokens."""
-        rules, model = self.rules, self.engine.model
-        counts = [int(np.count_nonzero(row.response_mask)) for row in rows]
-        shares = token_weights(counts, [row.episode_id for row in rows], rules.aggregation)
-        live = [i for i, row in enumerate(rows) if counts[i] and (row.advantage or rules.kl)]
-        clip = Clip(rules.clip_low, rules.clip_high)
-        totals: dict[str, float] = defaultdict(float)
-        for chosen in micro_batches([rows[i] for i in live], MICRO_TOKENS):
-            part = [live[i] for i in chosen]
-            batch = collate([rows[i] for i in part], model.device)
-            new, entropy = logprobs(model, batch, rules.temperature, entropy=True)
-            old = torch.cat([_sampled_logprobs(rows[i]) for i in part]).to(new)
-            each = torch.tensor([counts[i] for i in part])
-            advantages = torch.tensor([rows[i].advantage for i in part]).repeat_interleave(each)
-            weights = torch.tensor([shares[i] for i in part]).repeat_interleave(each).to(new)
-            told = policy_loss(new, old, advantages.to(new), clip)
-            loss = told.loss
-            if self.reference is not None:
-                with torch.no_grad():
-                    initial, _ = logprobs(self.reference, batch, rules.temperature)
-                divergence = reverse_kl(new, initial)
-                loss = loss + rules.kl * divergence
-                totals["kl"] += float(divergence.detach().sum())
-            total = (weights * loss).sum()
-            total.backward()
-            sums = {
-                "loss": total.detach(),
-                "entropy": entropy.detach().sum(),
-                "clipped": told.clipped.sum(),
-                "old_kl": told.old_kl.detach().sum(),
-                "tokens": len(new),
-            }
-            for name, value in sums.items():
-                totals[name] += float(value)
-        return totals
-
 
 def _require_lessons(step: int, episodes: Sequence[Episode]) -> None:
     """See that there is something to learn from. Raises RunnerStopped.
@@ -309,22 +201,6 @@ def _require_lessons(step: int, episodes: Sequence[Episode]) -> None:
             f"step {step}: none of its {len(episodes)} episodes was graded, or holds a token of the "
             f"policy; the last one: {last.cause}: {last.reason}"
         )
-
-
-def _sampled_logprobs(row: RlRow) -> torch.Tensor:
-    assert row.logprobs is not None
-    return torch.as_tensor(np.array(row.logprobs)[np.asarray(row.response_mask, bool)])
-
-
-def _mini_batches(rows: Sequence[RlRow], count: int, dice: random.Random) -> list[Sequence[RlRow]]:
-    """Parts with whole episodes, drawn anew each time."""
-    if count == 1:
-        return [rows]
-    names = list(dict.fromkeys(row.episode_id for row in rows))
-    dice.shuffle(names)
-    lots = {name: n % count for n, name in enumerate(names)}
-    parts = [[row for row in rows if lots[row.episode_id] == n] for n in range(count)]
-    return [part for part in parts if part]
 
 
 def _told(played: Sequence[Played]) -> JsonObject:

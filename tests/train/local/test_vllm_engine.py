@@ -19,8 +19,8 @@ from rollout.errors import ModelError
 from train.engine import Sampled, SamplingParams
 from train.grpo import main
 from train.local.engine import LocalEngine
+from train.local.rules import GrpoRules
 from train.local.run import LocalRun
-from train.local.trainer import GrpoRules
 from train.local.vllm_engine import VLLMEngine
 from train.mix import parse_mix
 from train.tiny import make_model, make_tokenizer, save
