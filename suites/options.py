@@ -101,59 +101,55 @@ def _parser(suite: Suite) -> argparse.ArgumentParser:
         epilog=MODELS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    what = parser.add_argument_group("what is run")
-    what.add_argument(
+    _what(parser.add_argument_group("what is run"), suite)
+    suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
+    _how(parser.add_argument_group("how it is run"))
+    _sampling(parser.add_argument_group("sampling, forced on every model call"))
+    return parser
+
+
+def _what(group: argparse._ArgumentGroup, suite: Suite) -> None:
+    group.add_argument(
         "--harness",
         default=suite.harness,
         metavar="NAME[:PRESET]",
         help=f"{', '.join(available('harness_wrappers'))} (default: {suite.harness})",
     )
-    what.add_argument(
+    group.add_argument(
         "--model", default="reference", metavar="SPEC", help="see below (default: reference)"
     )
-    what.add_argument(
+    group.add_argument(
         "--base-url",
         default="",
         metavar="URL",
         help="address of the model server (default: OpenAI's)",
     )
-    what.add_argument(
+    group.add_argument(
         "--tasks",
         default="all",
         metavar="WHICH",
         help="all | N (the first N) | id,id | tag:NAME (default: all)",
     )
-    what.add_argument(
+    group.add_argument(
         "--data", type=Path, metavar="PATH", help="tasks of your own (default: the built-in ones)"
     )
-    what.add_argument(
+    group.add_argument(
         "--attempts",
         type=positive(int),
         default=suite.attempts,
         metavar="K",
         help=f"attempts per task, the k of pass^k (default: {suite.attempts})",
     )
-    what.add_argument(
+    group.add_argument(
         "--tools",
         default="",
         choices=["native", "mcp", "skill"],
         help="how the harness gets the task's tools (default: the harness's first)",
     )
-    add_judge_arguments(what)
-    what.add_argument("--list", dest="listing", action="store_true", help="list the tasks and exit")
-    suite.add_arguments(parser.add_argument_group(f"of {suite.name}"))
-    _how(parser.add_argument_group("how it is run"))
-    sampling = parser.add_argument_group("sampling, forced on every model call")
-    sampling.add_argument("--temperature", type=bounded(float, 0), metavar="T")
-    sampling.add_argument("--top-p", type=bounded(float, 0, 1), metavar="P")
-    sampling.add_argument(
-        "--max-tokens",
-        type=positive(int),
-        default=8192,
-        metavar="N",
-        help="tokens of one reply at most (default: 8192)",
+    add_judge_arguments(group)
+    group.add_argument(
+        "--list", dest="listing", action="store_true", help="list the tasks and exit"
     )
-    return parser
 
 
 def _how(group: argparse._ArgumentGroup) -> None:
@@ -190,6 +186,18 @@ def _how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--json", action="store_true", help="print the result as JSON")
     group.add_argument("--quiet", action="store_true", help="no progress display")
+
+
+def _sampling(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--temperature", type=bounded(float, 0), metavar="T")
+    group.add_argument("--top-p", type=bounded(float, 0, 1), metavar="P")
+    group.add_argument(
+        "--max-tokens",
+        type=positive(int),
+        default=8192,
+        metavar="N",
+        help="tokens of one reply at most (default: 8192)",
+    )
 
 
 def select(tasks: Sequence[Task], which: str) -> list[Task]:

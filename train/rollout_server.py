@@ -177,7 +177,6 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve groups of episodes, as training samples, over HTTP.",
         epilog=f"Where others can reach it, set {TOKEN}: clients send it as a bearer token.",
     )
-    count, number = positive(int), positive(float)
     parser.add_argument(
         "--suite", required=True, metavar="SPEC", help='NAME, or "NAME --option ..." of its own'
     )
@@ -199,6 +198,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="orders and episodes are kept here",
     )
+    _serving(parser)
+    _sampling(parser)
+    return parser
+
+
+def _serving(parser: argparse.ArgumentParser) -> None:
+    count, number = positive(int), positive(float)
     parser.add_argument("--host", default="127.0.0.1", help="(127.0.0.1)")
     parser.add_argument("--port", type=_port, default=8700, help="0 takes a free one (8700)")
     parser.add_argument(
@@ -217,6 +223,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--discard-acked", action="store_true", help="remove records of acknowledged groups"
     )
+
+
+def _sampling(parser: argparse.ArgumentParser) -> None:
+    count, number = positive(int), positive(float)
     parser.add_argument(
         "--estimator", choices=get_args(Estimator), default="grpo", help="of advantages (grpo)"
     )
@@ -228,7 +238,6 @@ def _parser() -> argparse.ArgumentParser:
         "--max-tokens", type=count, default=8192, metavar="N", help="of one reply (8192)"
     )
     parser.add_argument("--sandbox", default="auto", metavar="KIND", help="(auto)")
-    return parser
 
 
 if __name__ == "__main__":
