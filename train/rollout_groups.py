@@ -94,7 +94,8 @@ class GroupWorker:
         if work := self._running.get(entry.order.id):
             work.cancel()
             await asyncio.wait({work})
-            self._running.pop(entry.order.id, None)  # what was never begun leaves nothing itself
+            # A task that is cancelled before it began never gets to its own `finally`.
+            self._running.pop(entry.order.id, None)
         await self.gone(entry)
 
     async def gone(self, entry: Entry) -> None:

@@ -205,7 +205,7 @@ class ModelProxy:
             try:
                 body, memory = dialect.to_chat(asked.body)
             except Exception as error:
-                # Of the request's making, be it in ways that the dialect did not think of.
+                # Whatever it is, the request is to blame and not the gateway: the harness must be told.
                 raise Refused(
                     str(error) if isinstance(error, ValueError) else say(error)
                 ) from error
