@@ -5,13 +5,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support.claw_tasks import load_task
 from support.tiny_checkout import write_checkout
 from support.toys import NoSandbox
 
 from environments.claw import Claw
 from environments.claw.checkout import commit_of, default_fixtures
 from environments.claw.corrections import corrections
-from environments.claw.loader import Resources, load_task, load_tasks
+from environments.claw.loader import Resources, load_tasks
 from environments.claw.schema import TaskFile
 from rollout.errors import UsageError
 

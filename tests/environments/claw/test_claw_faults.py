@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.claw_tasks import load_task
 from support.toys import NoSandbox
 
 from environments.claw import Claw
 from environments.claw.faults import Fault, FaultPlan, emptied
-from environments.claw.loader import load_task
 from environments.claw.world import ClawWorld
 from rollout.types import ToolReply
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.claw_tasks import load_task
 
 from environments.claw import Claw
 from environments.claw.evidence import Evidence, Score, normalise, robustness
-from environments.claw.loader import load_task
 from rollout.errors import EnvironmentFault
 from rollout.types import Task, ToolCall, Trace
 

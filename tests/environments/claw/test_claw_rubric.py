@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
+from support.claw_tasks import load_task
 
 from environments.claw import Claw
-from environments.claw.loader import load_task
 from environments.claw.rubric import LONGEST
 from rollout.errors import JudgeError
 from rollout.judge import Judge

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.claw_tasks import load_task
 
 from environments.claw.loader import NO_GRADER, OFFLINE, load_tasks
 from environments.claw.task import ClawTask
@@ -45,7 +46,7 @@ def test_a_whole_task(write_task):
         judge_rubric="Is it polite?",
         some_future_key=1,
     )
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     assert (task.id, task.prompt, task.language) == ("mail", "Answer Ann.", "en")
     assert (task.category, task.difficulty, task.tags) == (
         "communication",
@@ -75,7 +76,7 @@ def test_claw_evals_own_fields_are_optional_and_its_defaults_hold(write_task):
     folder = write_task(
         environment=None, clock=None, tags=None, prompt={"text": "Hallo"}, verify=None
     )
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     assert (task.timeout, task.max_turns, task.language) == (300.0, 20, "zh")
     assert (task.clock, task.tags, task.reference) == ("", (OFFLINE,), None)
     assert task.skip == NO_GRADER
@@ -93,7 +94,7 @@ def test_fixture_paths_are_relative_to_the_task_or_to_the_parent_of_tasks(write_
         }
         folder = write_task(name, services=[service], verify=None)
         (folder / "fixtures" / "own.json").write_text("[]")
-        assert load_tasks(folder)[0].services[0].env == {
+        assert load_task(folder).services[0].env == {
             "GMAIL_FIXTURES": str(folder / "fixtures" / "own.json")
         }
 
@@ -109,7 +110,7 @@ def test_the_folder_of_tasks_may_have_any_name(write_task, tmp_path):
 
 def test_a_service_may_have_another_name_than_its_kind(write_task):
     service = {"name": "mail_2", "command": "python mock_services/gmail/server.py"}
-    spec = load_tasks(write_task(services=[service]))[0].services[0]
+    spec = load_task(write_task(services=[service])).services[0]
     assert (spec.name, spec.kind) == ("mail_2", "gmail")
 
 
@@ -119,7 +120,7 @@ def test_files_for_the_workspace(write_task):
     other = folder.parent / "other" / "fixtures"
     other.mkdir(parents=True)
     (other / "more.txt").write_text("y")
-    assert load_tasks(folder)[0].files == {
+    assert load_task(folder).files == {
         "fixtures/note.txt": str(folder / "fixtures" / "note.txt"),
         "tasks/other/fixtures/more.txt": str(other / "more.txt"),
     }
@@ -127,12 +128,12 @@ def test_files_for_the_workspace(write_task):
 
 def test_the_fingerprint_covers_every_file_and_nothing_else(write_task):
     folder = write_task()
-    before = load_tasks(folder)[0].fingerprint
+    before = load_task(folder).fingerprint
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "verify.pyc").write_bytes(b"x")
-    assert load_tasks(folder)[0].fingerprint == before
+    assert load_task(folder).fingerprint == before
     (folder / "verify.py").write_text("# changed\n" + (folder / "verify.py").read_text())
-    assert load_tasks(folder)[0].fingerprint != before
+    assert load_task(folder).fingerprint != before
 
 
 def test_one_error_lists_the_problems_of_all_tasks(write_task):
@@ -311,7 +312,7 @@ def test_a_missing_fixture_is_a_mistake_where_verify_needs_it(write_task):
     )
     (folder / "verify.py").unlink()
     path.unlink()
-    assert load_tasks(folder)[0].skip == (
+    assert load_task(folder).skip == (
         f"incomplete: services[0]: {path}: No such file or directory; write [] into it for an empty one"
     )
 
@@ -326,7 +327,7 @@ def test_a_missing_fixture_is_a_mistake_where_verify_needs_it(write_task):
     ],
 )
 def test_what_cannot_run_here_is_skipped_with_its_reason(write_task, changes, reason):
-    assert reason in load_tasks(write_task(**changes))[0].skip
+    assert reason in load_task(write_task(**changes)).skip
 
 
 @pytest.mark.skipif(

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from support.claw_tasks import load_task
 from support.toys import NoSandbox
 
 from environments.claw import Claw
 from environments.claw.clock import Clock, parse_time
-from environments.claw.loader import load_task
 from environments.claw.world import ClawWorld
 from rollout import plugins
 from rollout.environment import Environment

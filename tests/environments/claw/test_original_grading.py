@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.claw_tasks import load_task
 
 from environments.claw import Claw
-from environments.claw.loader import load_task
 from environments.claw.original import grading
 from environments.claw.task import ClawTask
 from rollout.errors import JudgeError

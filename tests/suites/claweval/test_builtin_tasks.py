@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from support.claw_tasks import load_task
 from support.solutions import played, reference
 
 import suites.claweval
 from environments.claw import Claw
-from environments.claw.loader import load_tasks
 from rollout.types import Solution
 
 FOLDERS = sorted(
@@ -40,12 +40,12 @@ def test_ids_are_numbered_once_and_tell_the_language():
     assert len(set(numbers)) == len(numbers) > 0
     for folder, found in zip(FOLDERS, ids, strict=True):
         assert found
-        assert load_tasks(folder)[0].language == (found[2] or "en")
+        assert load_task(folder).language == (found[2] or "en")
 
 
 @each_task
 def test_task_is_complete(folder: Path):
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     assert task.skip == ""
     assert task.id == folder.name
     assert task.difficulty in ("easy", "medium", "hard")
@@ -60,7 +60,7 @@ def test_task_is_complete(folder: Path):
 
 @each_task
 async def test_reference_passes(folder: Path):
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     for seed in SEEDS if task.faults else SEEDS[:1]:
         grade, trace = await played(Claw(), task, reference(task), seed)
         assert grade.passed, grade.notes
@@ -72,20 +72,20 @@ async def test_reference_passes(folder: Path):
 
 @each_task
 async def test_doing_nothing_fails(folder: Path):
-    grade, _ = await played(Claw(), load_tasks(folder)[0], Solution(name="nothing"))
+    grade, _ = await played(Claw(), load_task(folder), Solution(name="nothing"))
     assert not grade.passed
 
 
 @each_task
 async def test_saying_it_without_doing_it_fails(folder: Path):
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     grade, _ = await played(Claw(), task, Solution(name="talk", answer=reference(task).answer))
     assert not grade.passed
 
 
 @each_task
 async def test_wrong_solutions_fail(folder: Path):
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     for wrong in task.wrong:
         for seed in SEEDS if task.faults else SEEDS[:1]:
             grade, _ = await played(Claw(), task, wrong, seed)
@@ -95,7 +95,7 @@ async def test_wrong_solutions_fail(folder: Path):
 
 @each_task
 async def test_tools_work_as_declared(folder: Path):
-    task = load_tasks(folder)[0]
+    task = load_task(folder)
     async with Claw().open(msgspec.structs.replace(task, faults=()), 0) as world:
         for tool in task.tools:
             fields = tool.input_schema["properties"]
