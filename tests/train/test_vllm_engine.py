@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SUITE = "support.letters"
 TOLERANCE = 1e-3
 """Of a log-probability, absolute."""

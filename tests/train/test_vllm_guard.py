@@ -9,7 +9,7 @@ from pathlib import Path
 
 from train.local.vllm_guard import Guard
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 TRAINER = """
 import subprocess, sys
