@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import msgspec
 import numpy as np
 
-from rollout.errors import UsageError
+from rollout.errors import UsageError, usable
 from rollout.types import JsonObject
 
 __all__ = ["FORMATS", "Row", "RowWriter", "plain", "read_rows", "writer"]
@@ -24,6 +24,8 @@ GROUP_BYTES = 32 * 2**20
 """How much is held in memory before it is written as one row group."""
 
 READ_ROWS = 32
+
+ROOM = "make room, or choose another place"
 
 
 class Row(Protocol):
@@ -55,7 +57,8 @@ class RowWriter:
 
     def _flush(self) -> None:
         if self._held:
-            self._write(self._held)
+            with usable(self._path, ROOM):
+                self._write(self._held)
         self._held, self._bytes = [], 0
 
     def __enter__(self) -> Self:
@@ -66,9 +69,10 @@ class RowWriter:
         try:
             if error is None:
                 self._flush()
-            self._close()
-            if error is None:
-                os.replace(part, self._path)
+            with usable(self._path, ROOM):
+                self._close()
+                if error is None:
+                    os.replace(part, self._path)
         finally:
             part.unlink(missing_ok=True)
 
@@ -81,6 +85,7 @@ def writer(path: Path, row: type[Any]) -> RowWriter:
     try:
         return _parquet(path, row) if path.suffix == ".parquet" else _jsonl(path)
     except OSError as error:
+        _part(path).unlink(missing_ok=True)
         raise UsageError(f"{path}: {error.strerror}; choose another place") from error
 
 

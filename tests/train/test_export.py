@@ -289,6 +289,17 @@ def test_bad_input_is_one_line(
     assert re.search(error, message), message
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_full_disk_names_the_file_and_leaves_nothing(
+    run: Path, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / f"rows{suffix}"
+    (tmp_path / f".{out.name}.part").symlink_to("/dev/full")
+    message = export(capsys, run, out, "--for", "sft", code=2)
+    assert re.match(rf"error: {out}: .*No space left on device; ", message)
+    assert list(tmp_path.iterdir()) == [run]
+
+
 def test_a_run_without_ids_says_so_and_leaves_no_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
