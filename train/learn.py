@@ -123,7 +123,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 async def _learn(out: Path, docs: Path, screen: Console) -> None:
-    cancel_on_signals()  # or else a run would outlive this one, and be in the way of the next
     begin = time.time()
 
     def say(what: str) -> None:
@@ -134,6 +133,7 @@ async def _learn(out: Path, docs: Path, screen: Console) -> None:
         await _start(out, say)
         _remember(out, minutes=(time.time() - begin) / 60)
         begin = time.time()
+    cancel_on_signals()  # or else a run would outlive this one, and be in the way of the next
     for harness in HARNESSES:
         say(f"held-out drills in {harness}, before GRPO")
         await _python("suites.office_drills", *_before(harness, start, out))
