@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from judges.llm import TEMPERATURE
 from judges.options import open_judge
 from rollout import sandboxes
 from rollout.contract import check
@@ -52,6 +53,7 @@ async def open_setup(
             raise UsageError(f"--base-url: --model {options.model} has no server; leave one out")
         if policy is None:
             stack.push_async_callback(upstream.close)
+        _check_judge(options)
         address = options.judge_base_url or options.base_url
         opened = open_judge(
             options.judge,
@@ -105,6 +107,19 @@ def unjudged(tasks: Sequence[Task]) -> list[Task]:
         msgspec.structs.replace(task, skip=task.skip or (NEEDS_JUDGE if task.judged else ""))
         for task in tasks
     ]
+
+
+def _check_judge(options: Options) -> None:
+    """Raise UsageError for an option of a judge that nobody named."""
+    if options.judge:
+        return
+    for name, idle in (
+        ("judge_base_url", ""),
+        ("judge_cache", None),
+        ("judge_temperature", TEMPERATURE),
+    ):
+        if getattr(options, name) != idle:
+            raise UsageError(f"--{name.replace('_', '-')}: needs --judge SPEC")
 
 
 def make_harness(spec: str, program: str = "") -> Harness:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.claw.schema import ServiceEntry, SolutionsFile, StepEntry, TaskFile
+from environments.claw.schema import ServiceEntry, SolutionsFile, StepEntry, TaskFile, misspelt
 from environments.claw.service import Service, service_class
 from rollout import plugins
 from rollout.errors import UsageError
@@ -50,8 +50,10 @@ def class_of(service: ServiceEntry) -> type[Service] | None:
 def check_task(data: TaskFile, folder: str, strict: bool) -> Iterator[str]:
     """The problems of a task.yaml in a folder of this name.
 
-    `strict` also wants every route to exist, which claw-eval's own tasks do not all keep.
+    `strict` also wants every route to exist and keys to be spelt well, as not all of claw-eval's own do.
     """
+    if strict:
+        yield from misspelt(data)
     if data.task_id != folder:
         yield f"task_id: is {data.task_id!r}; name it like its folder, {folder}"
     yield from _tools(data)

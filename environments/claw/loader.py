@@ -52,6 +52,9 @@ NEEDS_USER = "needs a simulated user: --user-model SPEC"
 NEEDS_VIDEO = "needs a video, which claw-eval ships apart from its tasks"
 NEEDS_IMAGE = "needs claw-eval's container image: a browser or ffmpeg looks at the result"
 
+OURS = ("task.yml", "verify.py", "solutions.yaml")
+"""Files that nobody would put into a folder that is no task of theirs."""
+
 OFFLINE = "offline"
 """Tag of the tasks that do without the real web."""
 
@@ -87,6 +90,10 @@ def load_tasks(
     folders = one or sorted(path.parent for path in folder.glob("*/task.yaml"))
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
+    if unread := sorted({path.parent for name in OURS for path in folder.glob(f"*/{name}")}):
+        for path in unread:
+            if not (path / "task.yaml").is_file():
+                raise UsageError(f"{path}: no task.yaml there; write it, or remove the folder")
     if not folders:
         raise UsageError(f"{folder}: no */task.yaml; name the folder that holds the task folders")
     loaders = [_Loader(folder.resolve(), resources, patched) for folder in folders]

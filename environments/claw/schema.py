@@ -2,13 +2,15 @@
 
 claw-eval's schema is src/claw_eval/models/task.py of github.com/claw-eval/claw-eval. What it never reads
 itself (`scoring_components`, `safety_checks`, `port`, `health_check` ...) is accepted and ignored, and so
-are unknown keys, as there. Ours are strict: `clock`, `faults`, and all of solutions.yaml.
+are unknown keys, as there; where verify.py grades, one that is nearly a known one is a mistake. Strict
+are `clock`, `faults`, and all of solutions.yaml.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -26,6 +28,7 @@ __all__ = [
     "TaskFile",
     "UserAgent",
     "explain",
+    "misspelt",
 ]
 
 
@@ -35,38 +38,44 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class PromptEntry(BaseModel):
+class Lenient(BaseModel):
+    """Base of what is claw-eval's: unknown keys are kept, and mean nothing."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PromptEntry(Lenient):
     text: str
     language: str = "zh"
     attachments: list[str] = []
 
 
-class ToolEntry(BaseModel):
+class ToolEntry(Lenient):
     name: str
     description: str = ""
     input_schema: JsonObject = {"type": "object", "properties": {}}
 
 
-class EndpointEntry(BaseModel):
+class EndpointEntry(Lenient):
     tool_name: str
     url: str
     method: str = "POST"
 
 
-class ServiceEntry(BaseModel):
+class ServiceEntry(Lenient):
     name: str
     command: str = ""
     env: dict[str, str] = {}
 
 
-class Limits(BaseModel):
+class Limits(Lenient):
     timeout_seconds: Annotated[float, Field(gt=0)] = 300.0
     max_turns: Annotated[int, Field(ge=0)] = 20
     fixtures: list[str] = []
     env_snapshot_timeout: float = 10.0
 
 
-class UserAgent(BaseModel):
+class UserAgent(Lenient):
     enabled: bool = False
     persona: str = ""
     max_rounds: int = 3
@@ -111,7 +120,7 @@ Moment = Annotated[str, BeforeValidator(_time)]
 """A time in ISO 8601."""
 
 
-class TaskFile(BaseModel):
+class TaskFile(Lenient):
     """task.yaml."""
 
     task_id: str
@@ -181,6 +190,20 @@ class SolutionsFile(Strict):
 
     reference: ReferenceEntry
     wrong: list[WrongEntry] = []
+
+
+def misspelt(entry: BaseModel, path: str = "") -> Iterator[str]:
+    """Keys without a meaning that are nearly one with a meaning, here and below."""
+    fields = type(entry).model_fields
+    for key in entry.model_extra or ():
+        if close := get_close_matches(key, fields, n=1, cutoff=0.8):
+            yield f"{path}{key}: unknown key; did you mean {close[0]}?"
+    for name in fields:
+        value = getattr(entry, name)
+        parts = enumerate(value) if isinstance(value, list) else [("", value)]
+        for n, part in parts:
+            if isinstance(part, BaseModel):
+                yield from misspelt(part, f"{path}{name}[{n}]." if n != "" else f"{path}{name}.")
 
 
 def explain(error: ValidationError) -> list[str]:

@@ -89,6 +89,10 @@ class ClawEval(Suite):
         replays = chosen.web_cache is not None and not self._records(chosen)
         if replays and not chosen.web_cache.is_dir():
             raise UsageError(f"--web-cache {chosen.web_cache}: no such folder")
+        for name, idle in (("fidelity", "as-released"), ("user_model", ""), ("web_cache", None)):
+            if chosen.data is None and getattr(chosen, name) != idle:
+                option = name.replace("_", "-")
+                raise UsageError(f"--{option}: needs --data, the built-in tasks have no use for it")
         self._options = chosen
 
     def environment(self) -> Environment:
@@ -130,19 +134,17 @@ class ClawEval(Suite):
 
     def notes(self) -> Sequence[str]:
         chosen = self._options
+        share = f"{chosen.error_rate:.0%} of the tool calls were made to fail or to be slow"
+        errors = [share] if chosen.error_rate else []
         if chosen.data is None:
-            return ()
+            return errors
         commit = commit_of(_folder(chosen.data).parent)
         source = f"commit {commit[:12]}, " if commit else ""
-        lines = [
+        return [
             f"tasks of {chosen.data} ({source}tasks {self._tasks[:12]}), "
-            f"{chosen.fidelity}, split {chosen.split}, {chosen.services} services"
+            f"{chosen.fidelity}, split {chosen.split}, {chosen.services} services",
+            *errors,
         ]
-        if chosen.error_rate:
-            lines.append(
-                f"{chosen.error_rate:.0%} of the tool calls were made to fail or to be slow"
-            )
-        return lines
 
     def fingerprint(self, data: Path | None) -> JsonObject:
         chosen = self._options

@@ -168,7 +168,7 @@ class OpenAI(Upstream):
         except (Transient, TimeoutError, aiohttp.ClientError, OSError) as error:
             why = str(error) or f"no answer in {CHECK_SECONDS:.0f} s"
             raise UsageError(
-                f"no model server answers at {url} ({why}): start it, or correct --base-url"
+                f"no model server answers at {url} ({why}): start it, or correct the address"
             ) from error
         if status in (401, 403):
             which = "refuses the key in" if self._key else "wants a key: set"

@@ -46,7 +46,7 @@ class Reference(Upstream):
         return cls()
 
     def unfit(self, task: Task) -> str:
-        return "" if task.reference else "has no reference solution to play"
+        return "" if task.reference else "has no reference solution, which --model reference plays"
 
     def solution(self, task: Task, seed: int) -> Solution:
         """What is played in the attempt that has this seed."""

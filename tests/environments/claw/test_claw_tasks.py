@@ -280,6 +280,36 @@ def test_mistakes_in_solutions(write_task):
 
 
 @pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"clok": "2026-03-03"}, "clok: unknown key; did you mean clock?"),
+        (
+            {"environment": {"timeout_second": 5}},
+            "environment.timeout_second: unknown key; did you mean timeout_seconds?",
+        ),
+        (
+            {"services": [{"name": "gmail", "comand": ""}]},
+            "services[0].comand: unknown key; did you mean command?",
+        ),
+    ],
+)
+def test_a_misspelt_key_is_a_mistake_where_the_task_is_ours(write_task, changes, says):
+    folder = write_task(**changes, scoring_components=[])
+    assert problems(folder) == [f"task.yaml: {says}"]
+    (folder / "verify.py").unlink()
+    load_tasks(folder)
+
+
+@pytest.mark.parametrize("name", ["task.yml", "verify.py", "solutions.yaml"])
+def test_a_folder_without_its_task_is_not_passed_over(write_task, name):
+    folder = write_task().parent
+    (folder / "B2_other").mkdir()
+    (folder / "B2_other" / name).touch()
+    with pytest.raises(UsageError, match=r"B2_other: no task\.yaml there; write it, or remove"):
+        load_tasks(folder)
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         ("def verify(e)", "SyntaxError"),

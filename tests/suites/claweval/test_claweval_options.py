@@ -61,11 +61,20 @@ def test_splits(checkout):
         (["--error-rate", "2"], "must be from 0 to 1"),
         (["--web-cache", "/nowhere"], "--web-cache /nowhere: no such folder"),
         (["--fidelity", "better"], "invalid choice: 'better'"),
+        (["--fidelity", "patched"], "--fidelity: needs --data"),
+        (["--user-model", "reference"], "--user-model: needs --data"),
+        (["--web-cache", "."], "--web-cache: needs --data"),
     ],
 )
 def test_wrong_options_are_one_line(options, line):
     with pytest.raises(UsageError, match=line):
         parse(ClawEval(), options)
+
+
+def test_injected_errors_are_told_with_the_built_in_tasks_too():
+    suite = ClawEval()
+    parse(suite, ["--error-rate", "0.2"])
+    assert suite.notes() == ["20% of the tool calls were made to fail or to be slow"]
 
 
 def test_a_folder_of_tasks_alone_has_no_servers(checkout, tmp_path):
