@@ -90,10 +90,9 @@ def load_tasks(
     folders = one or sorted(path.parent for path in folder.glob("*/task.yaml"))
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
-    if unread := sorted({path.parent for name in OURS for path in folder.glob(f"*/{name}")}):
-        for path in unread:
-            if not (path / "task.yaml").is_file():
-                raise UsageError(f"{path}: no task.yaml there; write it, or remove the folder")
+    ours = {path.parent for name in OURS for path in folder.glob(f"*/{name}")}
+    if not one and (unread := sorted(ours.difference(folders))):
+        raise UsageError(f"{unread[0]}: no task.yaml there; write it, or remove the folder")
     if not folders:
         raise UsageError(f"{folder}: no */task.yaml; name the folder that holds the task folders")
     loaders = [_Loader(folder.resolve(), resources, patched) for folder in folders]
