@@ -195,12 +195,13 @@ def test_sft_can_take_failed_episodes_and_a_few_of_each_task(
     assert counts["episodes"]["not_passed"] == 0
 
 
+@pytest.mark.verl  # whose environment has both
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_sft_loads_in_datasets_and_renders_with_a_template(
     run: Path, tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    datasets = pytest.importorskip("datasets", reason="needs datasets")
-    jinja2 = pytest.importorskip("jinja2", reason="needs jinja2")
+    datasets = pytest.importorskip("datasets", reason="needs datasets: make verl-cpu")
+    jinja2 = pytest.importorskip("jinja2", reason="needs jinja2: make verl-cpu")
     out = tmp_path / f"sft{suffix}"
     export(capsys, run, out, "--for", "sft", "--calls", "main")
     kind = "parquet" if suffix == ".parquet" else "json"

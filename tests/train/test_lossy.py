@@ -20,7 +20,7 @@ TEMPLATE = """\
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A folder with a tokenizer of words and a chat template."""
-    transformers = pytest.importorskip("transformers", reason="needs transformers")
+    transformers = pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
     from tokenizers import Tokenizer
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -34,6 +34,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.verl
 def test_a_conversation_gets_ids_and_merges(model: Path) -> None:
     function = {"name": "look", "arguments": '{"at": "there"}'}
     asked = [{"role": "user", "content": "look"}]
@@ -63,8 +64,9 @@ def test_a_conversation_gets_ids_and_merges(model: Path) -> None:
     assert report.trained == 5
 
 
+@pytest.mark.verl
 def test_a_folder_without_tokenizer_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="needs transformers")
+    pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
     with pytest.raises(UsageError, match=f"tokenizer {tmp_path}"):
         from_pretrained(str(tmp_path))
 
