@@ -10,7 +10,6 @@ import re
 import shlex
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,19 +17,16 @@ import msgspec
 from rich.console import Console
 
 from rollout.contract import check
-from rollout.episode import Setup
-from rollout.errors import UsageError, boundary, usable
+from rollout.errors import UsageError, boundary
 from rollout.processes import cancel_on_signals
-from rollout.runner import Runner, RunnerStopped
-from rollout.store import EpisodeStore
+from rollout.runner import RunnerStopped
 from rollout.suite import Suite
-from rollout.types import Episode, Outcome, Task
-from suites.inspect_log import write_log
-from suites.manifest import claim, complete
+from rollout.types import Outcome, Task
 from suites.options import Options, parse, select
-from suites.progress import count, display
+from suites.progress import count
 from suites.rescore import rescore
-from suites.result import Result, print_result, print_tasks, summarise_run
+from suites.result import Result, print_result, print_tasks
+from suites.run import SuiteRun
 from suites.screen import say
 from suites.setup import fitted, open_setup, unjudged
 
@@ -69,7 +65,7 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
     try:
         async with open_setup(suite, options, folder) as setup:
             tasks = fitted(suite, tasks, setup)
-            result = await _run(suite, options, tasks, setup, folder, screen)
+            result = await SuiteRun(suite, options, tasks, setup, folder, screen).run()
     except asyncio.CancelledError:
         say(
             screen,
@@ -88,110 +84,12 @@ async def _main(suite: Suite, options: Options, tasks: Sequence[Task], screen: C
     return INCOMPLETE if nothing else 0
 
 
-async def _run(
-    suite: Suite,
-    options: Options,
-    tasks: Sequence[Task],
-    setup: Setup,
-    folder: Path,
-    screen: Console,
-) -> Result:
-    """Run what is missing, then sum up what the store holds."""
-    opened = EpisodeStore.open(folder) if options.resume else EpisodeStore.create(folder)
-    with opened as store:
-        if store.recovered:
-            say(screen, store.recovered)
-        manifest = claim(store, suite, options, tasks, setup)
-        wanted = {(task.id, attempt) for task in tasks for attempt in range(options.attempts)}
-        done: Counter[Outcome] = Counter(
-            episode.outcome
-            for key, episode in store.latest().items()
-            if key in wanted and episode.outcome is not Outcome.INFRA_ERROR
-        )
-        _announce(suite, options, tasks, setup, folder, screen)
-        if options.resume:
-            say(screen, f"{done.total()} of {count(len(wanted), 'attempt')} done already")
-        with display(screen, total=len(wanted), done=done, quiet=options.quiet) as observer:
-            runner = Runner(
-                setup,
-                store=store,
-                concurrency=options.concurrency,
-                seed=options.seed,
-                observer=observer,
-            )
-            async for group in runner.groups(tasks, options.attempts):
-                manifest = complete(folder, manifest, store, group)
-        latest = store.latest()
-        episodes = [latest[key] for key in sorted(wanted & latest.keys())]
-        result = _result(suite, options, tasks, setup, folder, episodes)
-        note = write_log(folder / "inspect.eval", store, manifest, tasks, result)
-        if note:
-            say(screen, note)
-    return result
-
-
-def _result(
-    suite: Suite,
-    options: Options,
-    tasks: Sequence[Task],
-    setup: Setup,
-    folder: Path,
-    episodes: Sequence[Episode],
-) -> Result:
-    names = {
-        "manifest": "manifest.json",
-        "episodes": "episodes.jsonl",
-        "traces": "traces.zst",
-        "summary": "summary.json",
-        "inspect": "inspect.eval",
-    }
-    result = summarise_run(
-        suite=suite.name,
-        harness=options.harness,
-        model=setup.gateway.upstream.label or options.model,
-        k=options.attempts,
-        tasks=tasks,
-        episodes=episodes,
-        paths={what: str(folder / name) for what, name in names.items()},
-        notes=suite.notes(),
-    )
-    summary = msgspec.json.format(msgspec.json.encode(result.as_json()), indent=2)
-    path = folder / names["summary"]
-    with usable(path):
-        path.write_bytes(summary + b"\n")
-    return result
-
-
 def _report(result: Result, options: Options) -> None:
     out = Console()
     if options.json:
         sys.stdout.write(msgspec.json.encode(result.as_json()).decode() + "\n")
     else:
         print_result(out, result)
-
-
-def _announce(
-    suite: Suite,
-    options: Options,
-    tasks: Sequence[Task],
-    setup: Setup,
-    folder: Path,
-    screen: Console,
-) -> None:
-    """What is about to run, and what the reader must not overlook."""
-    harness = " ".join(filter(None, (options.harness, setup.harness.version)))
-    lines = [
-        f"{suite.name}: {count(len(tasks), 'task')} x {count(options.attempts, 'attempt')}, "
-        f"{harness} with {setup.surface} tools, model {setup.gateway.upstream.label}, "
-        f"sandbox {setup.sandboxes.name}, {options.concurrency} at once",
-        f"run: {folder}",
-    ]
-    if setup.sandboxes.warning and setup.harness.program is not None:
-        lines.append(f"warning: {setup.sandboxes.warning}")
-    if setup.harness.note:
-        lines.append(f"note: {setup.harness.note}")
-    for line in lines:
-        say(screen, line)
 
 
 def _folder(suite: Suite, options: Options) -> Path:
