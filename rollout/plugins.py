@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from rollout.errors import UsageError, described
 
-__all__ = ["available", "load", "unknown"]
+__all__ = ["available", "load", "plugins", "unknown"]
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ def load(package: str, name: str, base: type[T], what: str = "") -> type[T]:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:
         if error.name is not None and (path + ".").startswith(error.name + "."):
-            raise unknown(what, name, _plugins(package, base)) from None
+            raise unknown(what, name, plugins(package, base)) from None
         if error.name is None or _is_ours(error.name):
             raise UsageError(f"{what} {name!r} can't be loaded: {described(error)}") from error
         raise UsageError(
@@ -74,8 +74,8 @@ def _defined(module: ModuleType, base: type[T]) -> list[type[T]]:
     ]
 
 
-def _plugins(package: str, base: type) -> list[str]:
-    """Of the modules in a package, those that are a plug-in: others help them."""
+def plugins(package: str, base: type) -> list[str]:
+    """Of the modules in a package, those that are a plug-in and can be imported: others help them."""
     return [name for name in available(package) if _is_plugin(f"{package}.{name}", base)]
 
 

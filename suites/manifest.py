@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,13 +13,17 @@ from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.gateway.tools import skills
 from rollout.harness import Harness
-from rollout.manifest import Manifest, differences
+from rollout.manifest import Difference, Manifest, differences
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Group, JsonObject, Task
 from suites.options import Options
 
 __all__ = ["claim", "complete"]
+
+TASK = "tasks."
+SHOWN = 5
+"""Names of each kind that a message tells."""
 
 
 def claim(
@@ -37,11 +41,29 @@ def claim(
     old = Manifest.read(folder)
     changed = differences(old, new)
     if changed:
-        shown = "; ".join(map(str, changed[:5])) + (" ..." if len(changed) > 5 else "")
+        shown = "; ".join(_told(changed))
         raise UsageError(f"{folder} was run with other settings, so it can't be resumed: {shown}")
     resumed = old.resumed_by(new)
     resumed.write(folder)
     return resumed
+
+
+def _told(changed: Sequence[Difference]) -> Iterator[str]:
+    """Settings one by one; tasks, whose values are digests, by what became of them."""
+    settings = [str(one) for one in changed if not one.field.startswith(TASK)]
+    yield from settings[:SHOWN]
+    if len(settings) > SHOWN:
+        yield f"{len(settings) - SHOWN} more"
+    tasks = [one for one in changed if one.field.startswith(TASK)]
+    for words, found in (
+        ("left out now", [one for one in tasks if one.new is None]),
+        ("not in it", [one for one in tasks if one.old is None]),
+        ("changed since", [one for one in tasks if None not in (one.old, one.new)]),
+    ):
+        names = [one.field.removeprefix(TASK) for one in found]
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        if names:
+            yield f"tasks {words}: {', '.join(names[:SHOWN])}{more}"
 
 
 def complete(folder: Path, manifest: Manifest, store: EpisodeStore, group: Group) -> Manifest:

@@ -21,6 +21,7 @@ from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Grade, Outcome, Task
 from suites import inspect_log
+from suites.__main__ import main as list_suites
 from suites.main import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -207,6 +208,8 @@ def test_resume_runs_nothing_twice_and_refuses_other_settings(
     assert "holds a run already" in capsys.readouterr().err
     assert run("--out", out, "--resume", "--seed", "5") == 2
     assert "seed: 0 -> 5" in capsys.readouterr().err
+    assert run("--out", out, "--resume", "--tasks", "milk") == 2
+    assert "resumed: tasks left out now: bread, later" in capsys.readouterr().err.replace("\n", " ")
     assert run("--out", out, "--resume") == 0
     assert "9 of 9 attempts done already" in capsys.readouterr().err
     assert run("--out", out, "--resume") == 0
@@ -393,3 +396,15 @@ def test_a_hangup_stops_cleanly(tmp_path: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
+
+
+def test_the_suites_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    list_suites()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in lines] == [
+        "suites.claweval",
+        "suites.office_drills",
+        "suites.online_mind2web",
+        "suites.webvoyager",
+    ]
+    assert "ClawEval: everyday work" in lines[0]
