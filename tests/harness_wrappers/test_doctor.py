@@ -8,6 +8,7 @@ from harness_wrappers import _doctor
 from harness_wrappers.__main__ import _doctor as command
 from harness_wrappers._doctor import examine
 from rollout.errors import UsageError
+from rollout.programs import Program
 from rollout.sandboxes.local import Local
 
 WRAPPER = """
@@ -71,7 +72,7 @@ async def test_one_that_fails_comes_with_cause_and_version(scripted):
 
 
 async def test_the_tested_version_that_fails_is_to_be_looked_at(scripted):
-    tested = (await found("codex")).tested
+    tested = Program("codex", install="", package="@openai/codex").tested
     finding = await found(scripted("same", f"echo tool {tested}"))
     assert f"suites.claweval --harness {finding.name} --tasks 1" in str(finding)
 
