@@ -29,8 +29,8 @@ from rollout.runner import Runner
 from rollout.store import EpisodeStore
 from rollout.types import Outcome, Task
 from suites.claweval import ClawEval
-from suites.options import parse
-from suites.setup import open_setup
+from suites.command.options import parse
+from suites.command.setup import open_setup
 
 INSPECT = """
 import sys, tempfile, time, json

@@ -30,8 +30,8 @@ from rollout.plugins import available
 from rollout.sandboxes.local import Local
 from rollout.types import Task, ToolSurface
 from suites.claweval import ClawEval
-from suites.options import select
-from suites.setup import make_harness
+from suites.command.options import select
+from suites.command.setup import make_harness
 
 
 @dataclass(frozen=True)

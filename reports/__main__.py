@@ -23,7 +23,7 @@ from reports.write import write_tables
 from rollout.errors import UsageError
 from rollout.options import Parser, positive
 from rollout.plugins import unknown
-from suites.screen import say
+from suites.command.screen import say
 
 __all__ = ["main"]
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from reports.cells import cells
 from reports.table import Table
-from suites.screen import say, shown
+from suites.command.screen import say, shown
 
 __all__ = ["print_table", "print_verdict"]
 

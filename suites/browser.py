@@ -24,8 +24,8 @@ from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Image, JsonObject, Task
+from suites.command.progress import count
 from suites.main import main
-from suites.progress import count
 
 __all__ = ["MAX_STEPS", "BrowserSuite", "Write", "numbered", "run"]
 

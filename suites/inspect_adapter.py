@@ -29,10 +29,10 @@ from rollout.plugins import load
 from rollout.runner import attempt_seed
 from rollout.suite import Suite
 from rollout.types import Episode, Task
-from suites.inspect_log import reducers
-from suites.inspect_messages import conversation
-from suites.options import Options, parse, select
-from suites.setup import fitted, open_setup
+from suites.command.inspect_log import reducers
+from suites.command.inspect_messages import conversation
+from suites.command.options import Options, parse, select
+from suites.command.setup import fitted, open_setup
 
 __all__ = ["anyharness"]
 

@@ -22,13 +22,13 @@ from rollout.processes import cancel_on_signals
 from rollout.runner import RunnerStopped
 from rollout.suite import Suite
 from rollout.types import Outcome, Task
-from suites.options import Options, parse, select
-from suites.progress import count
-from suites.rescore import rescore
-from suites.result import Result, print_result, print_tasks
-from suites.run import SuiteRun
-from suites.screen import say
-from suites.setup import fitted, open_setup, unjudged
+from suites.command.options import Options, parse, select
+from suites.command.progress import count
+from suites.command.rescore import rescore
+from suites.command.result import Result, print_result, print_tasks
+from suites.command.run import SuiteRun
+from suites.command.screen import say
+from suites.command.setup import fitted, open_setup, unjudged
 
 __all__ = ["main"]
 

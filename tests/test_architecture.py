@@ -20,7 +20,7 @@ ALLOWED = {
 }
 
 ONLY_IN = {
-    "inspect_ai": {"suites/inspect_adapter.py", "suites/inspect_log.py"},
+    "inspect_ai": {"suites/inspect_adapter.py", "suites/command/inspect_log.py"},
     "kubernetes": {"rollout/sandboxes/kubernetes.py"},
     "pandas": {"reports"},
     "playwright": {"environments/browser_use"},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rollout.errors import UsageError
-from suites.options import Forced
+from suites.command.options import Forced
 
 __all__ = ["HarnessSpec", "draw", "format_mix", "parse_mix", "with_eval_only"]
 

@@ -3,7 +3,7 @@
     python -m train.rollout_server --suite "claweval --tasks 5" --harness react,codex \\
         --model vllm:PATH --folder runs/served
 
-A trainer asks for groups and takes finished ones, with samples and credit: `train.rollout_client` is the
+A trainer asks for groups and takes finished ones, with samples and credit: `train.server.client` is the
 client, docs/rollout-server.md the schema. Everything survives a restart on the same folder.
 """
 
@@ -27,15 +27,15 @@ from aiohttp import web
 from rollout.errors import RolloutError, UsageError
 from rollout.options import Parser, positive
 from rollout.types import JsonObject
-from suites.options import Forced
-from suites.setup import make_upstream
+from suites.command.options import Forced
+from suites.command.setup import make_upstream
 from train.credit import CreditRules, Estimator
 from train.gate import Gate, Gated
 from train.mix import parse_mix
-from train.rollout_app import SCHEMA, application
-from train.rollout_groups import DeliveryRules, GroupWorker
-from train.rollout_queue import Queue
 from train.runs import ReadyHarness, Source
+from train.server.app import SCHEMA, application
+from train.server.groups import DeliveryRules, GroupWorker
+from train.server.queue import Queue
 from train.settings import changes, note, noted
 
 __all__ = ["main", "serve"]

@@ -19,8 +19,8 @@ from rollout.runner import Observer, Runner
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, Task, Trace
-from suites.options import Forced, Options, parse, select
-from suites.setup import fitted, open_setup
+from suites.command.options import Forced, Options, parse, select
+from suites.command.setup import fitted, open_setup
 from train.mix import HarnessSpec
 
 __all__ = ["Attempts", "ReadyHarness", "Source", "attempts", "open_store", "words"]

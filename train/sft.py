@@ -24,7 +24,7 @@ from rollout.gateway.upstream import Upstream
 from rollout.options import Parser, bounded, positive
 from rollout.processes import cancel_on_signals
 from rollout.types import Call, Episode, Outcome, Record, Trace
-from suites.options import Forced
+from suites.command.options import Forced
 from train.batches import epoch_batch
 from train.lossy import Render, render_with
 from train.mix import HarnessSpec, parse_mix

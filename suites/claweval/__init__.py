@@ -24,7 +24,7 @@ from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.suite import Suite
 from rollout.types import JsonObject, Task
-from suites.setup import make_upstream
+from suites.command.setup import make_upstream
 
 __all__ = ["ClawEval"]
 

@@ -18,7 +18,7 @@ import msgspec
 
 from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import TOOLS
-from suites.records import Records, find, ids_hash, read
+from suites.command.records import Records, find, ids_hash, read
 
 __all__ = ["Tasks", "load"]
 

@@ -18,7 +18,7 @@ from environments.browser_use.task import BrowserTask
 from environments.browser_use.tools import TOOLS
 from rollout.errors import UsageError
 from rollout.types import JsonObject
-from suites.records import Records, find, ids_hash, read
+from suites.command.records import Records, find, ids_hash, read
 from suites.webvoyager.dates import past
 
 __all__ = ["Questions", "load"]

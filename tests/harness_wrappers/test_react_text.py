@@ -5,10 +5,10 @@ from typing import Any
 from rollout.episode import run_episode
 from rollout.gateway.upstream import ModelReply, ModelRequest, Upstream
 from rollout.types import Outcome, Task
+from suites.command.options import parse
+from suites.command.setup import open_setup
 from suites.office_drills import OfficeDrills
 from suites.office_drills.drills import drill
-from suites.options import parse
-from suites.setup import open_setup
 
 
 class Says(Upstream):

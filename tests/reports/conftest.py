@@ -10,9 +10,9 @@ import pytest
 from rollout.runner import Runner
 from rollout.store import EpisodeStore
 from suites.claweval import ClawEval
-from suites.manifest import claim, complete
-from suites.options import parse, select
-from suites.setup import fitted, open_setup
+from suites.command.manifest import claim, complete
+from suites.command.options import parse, select
+from suites.command.setup import fitted, open_setup
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ import pytest
 from rollout.manifest import Manifest
 from rollout.store import EpisodeStore
 from rollout.types import Call, Episode, Grade, Outcome, Task, Timing, ToolCall, Trace, Usage
-from suites import inspect_log
-from suites.inspect_log import write_log
-from suites.result import Result, summarise_run
+from suites.command import inspect_log
+from suites.command.inspect_log import write_log
+from suites.command.result import Result, summarise_run
 
 P, F, E, B, S = (
     Outcome.PASSED,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rollout.types import Call, Trace
-from suites.inspect_messages import conversation
+from suites.command.inspect_messages import conversation
 
 ARGUMENTS = {"to": "ann@example.org"}
 SENT = {"role": "tool", "content": "sent", "tool_call_id": "c1", "function": "send"}

@@ -20,8 +20,8 @@ from rollout.manifest import Manifest
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Grade, Outcome, Task
-from suites import inspect_log
 from suites.__main__ import main as list_suites
+from suites.command import inspect_log
 from suites.main import main
 
 ROOT = Path(__file__).parent.parent.parent

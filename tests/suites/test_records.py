@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from rollout.errors import UsageError
-from suites.records import find, ids_hash, read
+from suites.command.records import find, ids_hash, read
 
 
 class Row(msgspec.Struct):

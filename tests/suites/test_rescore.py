@@ -16,8 +16,8 @@ from rollout.errors import JudgeError
 from rollout.judge import Judge
 from rollout.suite import Suite
 from rollout.types import Grade, Task, Trace
+from suites.command.setup import NEEDS_JUDGE
 from suites.main import main
-from suites.setup import NEEDS_JUDGE
 
 
 class Judged(Notes):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rollout.errors import UsageError
-from train.rollout_queue import Conflict, Full, Order, Queue
+from train.server.queue import Conflict, Full, Order, Queue
 
 
 class Clock:

@@ -21,10 +21,10 @@ from support.scripted_server import ScriptedServer, text
 from support.toy_suite import TASKS
 
 from rollout.errors import UsageError
-from train.rollout_client import RolloutClient, RolloutServerError
-from train.rollout_groups import GroupWorker
-from train.rollout_queue import Queue
 from train.rollout_server import _parser, serve
+from train.server.client import RolloutClient, RolloutServerError
+from train.server.groups import GroupWorker
+from train.server.queue import Queue
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.store import lock_folder
 from rollout.types import JsonObject, Task
-from suites.options import Forced
+from suites.command.options import Forced
 from train.engine import PolicyEngine
 from train.local.checkpoint import Checkpoints, restore
 from train.local.engine import LocalEngine, load_model

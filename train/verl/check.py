@@ -27,8 +27,8 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
 from rollout.errors import RolloutError, UsageError
 from rollout.text import one_line
-from suites.options import select
-from suites.setup import make_harness
+from suites.command.options import select
+from suites.command.setup import make_harness
 from train.mix import parse_mix
 from train.verl.launch import RECIPES
 from train.verl.modes import AGGREGATIONS, MANAGER, MODES

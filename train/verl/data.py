@@ -20,7 +20,7 @@ from torch.utils.data import Dataset
 from rollout.errors import UsageError
 from rollout.options import Parser
 from rollout.types import Task
-from suites.options import select
+from suites.command.options import select
 from train.mix import parse_mix
 from train.runs import Source, words
 

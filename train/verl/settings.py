@@ -9,7 +9,7 @@ import msgspec
 
 from rollout.errors import UsageError
 from rollout.types import Record
-from suites.options import Forced
+from suites.command.options import Forced
 from train.advantages import AdvantageRules
 from train.credit import CreditRules, Estimator
 from train.mix import HarnessSpec, draw, parse_mix

@@ -18,8 +18,8 @@ from rollout.sandboxes.bubblewrap import Bubblewrap
 from rollout.sandboxes.local import Local
 from rollout.store import EpisodeStore
 from suites.claweval import ClawEval
+from suites.command.options import parse
 from suites.main import main
-from suites.options import parse
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from datetime import date
 import pytest
 
 from rollout.errors import UsageError
+from suites.command.options import parse
 from suites.online_mind2web import OnlineMind2Web
 from suites.online_mind2web.original import load as load_tasks
-from suites.options import parse
 from suites.webvoyager import WebVoyager
 from suites.webvoyager.dates import past
 from suites.webvoyager.original import load as load_questions

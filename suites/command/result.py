@@ -14,8 +14,8 @@ from rich.table import Table
 from rollout.judge import Spent
 from rollout.statistics import Estimate, Metrics, summarise, summarise_by
 from rollout.types import Episode, JsonObject, Outcome, Record, Task, Usage
-from suites.progress import count, describe
-from suites.screen import say, shown
+from suites.command.progress import count, describe
+from suites.command.screen import say, shown
 
 __all__ = ["Result", "print_result", "print_tasks", "summarise_run"]
 

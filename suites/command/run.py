@@ -17,12 +17,12 @@ from rollout.runner import Runner
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, Outcome, Task
-from suites.inspect_log import write_log
-from suites.manifest import claim, complete
-from suites.options import Options
-from suites.progress import count, display
-from suites.result import Result, summarise_run
-from suites.screen import say
+from suites.command.inspect_log import write_log
+from suites.command.manifest import claim, complete
+from suites.command.options import Options
+from suites.command.progress import count, display
+from suites.command.result import Result, summarise_run
+from suites.command.screen import say
 
 __all__ = ["SuiteRun"]
 

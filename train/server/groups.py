@@ -18,10 +18,10 @@ from rollout.text import one_line
 from rollout.types import JsonObject
 from train.credit import CreditRules, assign
 from train.mix import draw
-from train.rollout_queue import Entry, Order, Queue
 from train.rows import rl_rows
 from train.runs import ReadyHarness, open_store
 from train.samples import MissingTokenIds, Report, Rules, build_samples
+from train.server.queue import Entry, Order, Queue
 
 __all__ = ["DeliveryRules", "GroupWorker", "payload"]
 

@@ -21,7 +21,7 @@ from rollout.harness import Harness
 from rollout.plugins import load
 from rollout.suite import Suite
 from rollout.types import Task, ToolSurface
-from suites.options import Options
+from suites.command.options import Options
 
 __all__ = ["fitted", "make_harness", "make_upstream", "open_setup", "unjudged"]
 

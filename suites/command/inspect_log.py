@@ -25,8 +25,8 @@ import msgspec
 from rollout.manifest import Manifest
 from rollout.store import EpisodeStore
 from rollout.types import Episode, JsonObject, Outcome, Task, Trace
-from suites.inspect_messages import conversation
-from suites.result import Result
+from suites.command.inspect_messages import conversation
+from suites.command.result import Result
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

@@ -17,8 +17,8 @@ from rollout.text import one_line
 from rollout.types import JsonObject, Record
 from train.files import plain
 from train.gate import Gate
-from train.rollout_groups import DeliveryRules, GroupWorker, payload
-from train.rollout_queue import NAME, Conflict, Entry, Full, Order
+from train.server.groups import DeliveryRules, GroupWorker, payload
+from train.server.queue import NAME, Conflict, Entry, Full, Order
 
 __all__ = ["SCHEMA", "application"]
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rollout.runner import Observer
 from rollout.types import Episode, Outcome, Task
-from suites.screen import shown
+from suites.command.screen import shown
 
 __all__ = ["Lines", "LiveDisplay", "Silent", "count", "describe", "display"]
 

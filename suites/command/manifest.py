@@ -17,7 +17,7 @@ from rollout.manifest import Difference, Manifest, differences
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Group, JsonObject, Task
-from suites.options import Options
+from suites.command.options import Options
 
 __all__ = ["claim", "complete"]
 

@@ -28,8 +28,8 @@ from rollout.recorded import recorded_options
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, JsonObject, Outcome, Record, Task
-from suites.progress import STYLES
-from suites.result import print_result, summarise_run
+from suites.command.progress import STYLES
+from suites.command.result import print_result, summarise_run
 
 __all__ = ["rescore"]
 
