@@ -179,7 +179,10 @@ def _stop_at(mask: Any, ids: Any, end: int) -> None:
 
 
 def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tuple[int, float]]:
-    """Train; number and loss (nats a token) of each update, as it is made."""
+    """Train; number and loss (nats a token) of each update, as it is made.
+
+    Raises UsageError where the rules lead it astray.
+    """
     import torch
 
     from train.local.batch import collate, logprobs, micro_batches
@@ -203,7 +206,11 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
             loss = -told.sum() / tokens
             loss.backward()
             total += float(loss.detach())
-        torch.nn.utils.clip_grad_norm_(model.parameters(), rules.max_norm)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), rules.max_norm)
+        if not torch.isfinite(norm):
+            raise UsageError(
+                f"update {update}: the gradient is not finite; choose a lower --learning-rate"
+            )
         optimizer.step()
         optimizer.zero_grad()
         yield update, total

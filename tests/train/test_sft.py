@@ -84,6 +84,13 @@ def test_logprobs_are_of_the_masked_tokens(rows: Any, tokenizer: Any) -> None:
     assert (entropy >= 0).all()
 
 
+def test_a_training_that_goes_astray_is_ended(rows: Any, tokenizer: Any) -> None:
+    model = make_model(tokenizer, seed=0, width=32, layers=1)
+    rules = SftRules(epochs=10, batch=8, learning_rate=1e30, warmup=1)
+    with pytest.raises(UsageError, match="not finite; choose a lower --learning-rate"):
+        list(train_on(model, rows, rules))
+
+
 def test_it_learns_what_it_is_taught(rows: Any, tokenizer: Any) -> None:
     model = make_model(tokenizer, seed=0, width=32, layers=1)
     rules = SftRules(epochs=10, batch=8, learning_rate=1e-2, warmup=2)
