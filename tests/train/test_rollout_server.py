@@ -210,6 +210,18 @@ def _refusing(move: Any) -> Any:
     return moved
 
 
+async def test_who_waited_and_left_gets_nothing(tmp_path: Path) -> None:
+    async with served(tmp_path) as (client, url):
+        host, port = url.removeprefix("http://").split(":")
+        _, left = await asyncio.open_connection(host, int(port))
+        left.write(b"GET /v1/groups?wait=60 HTTP/1.1\r\nHost: a\r\n\r\n")
+        await client.info()  # by then the server has the other request as well
+        left.transport.abort()
+        await client.submit("milk", n=1)
+        async with asyncio.timeout(20):
+            assert (await first(client))["delivery"] == 1
+
+
 async def test_it_ends_at_once_though_clients_wait(tmp_path: Path) -> None:
     async with started(tmp_path) as (process, url), aiohttp.ClientSession() as http:
         waiting = asyncio.create_task(http.get(f"{url}/v1/groups?wait=60"))

@@ -93,13 +93,16 @@ class _Service:
     async def collect(self, request: web.Request) -> web.Response:
         most = _number(request, "max", 1, 1, 1000)
         wait = _number(request, "wait", 0.0, 0.0, LONGEST_WAIT)
-        entries = await self._leased(int(most), wait)
+        entries = await self._leased(request, int(most), wait)
         return _answer(request, {"groups": [await self._payload(entry) for entry in entries]})
 
-    async def _leased(self, most: int, wait: float) -> list[Entry]:
+    async def _leased(self, request: web.Request, most: int, wait: float) -> list[Entry]:
+        """What is handed out now; nothing to a client that is gone: nobody else would get it for long."""
         end = asyncio.get_running_loop().time() + wait
         while True:
             async with self._worker.changed:
+                if request.transport is None or request.transport.is_closing():
+                    return []
                 if entries := self._queue.lease(most):
                     return entries
                 left = end - asyncio.get_running_loop().time()
