@@ -20,6 +20,11 @@ class Gate:
         self._meter = Meter()
         self._since: float | None = None
 
+    @property
+    def closed(self) -> bool:
+        """Whether calls are held back."""
+        return self._since is not None
+
     def close(self) -> None:
         """Hold calls back from now on. Closing twice is harmless."""
         if self._since is None:

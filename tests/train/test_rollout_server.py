@@ -157,12 +157,14 @@ async def test_a_full_queue_asks_for_patience(tmp_path: Path) -> None:
 async def test_paused_calls_wait_and_a_cancelled_group_is_gone(tmp_path: Path) -> None:
     async with served(tmp_path, "--discard-acked") as (client, url):
         await client.pause()
+        assert (await client.info())["paused"]
         await client.submit("milk", n=2, id="held")
         await client.submit("soap", n=2, id="kept")
         assert await ask(url, "GET", "/v1/groups?wait=0.05") == (200, {"groups": []})
         await client.cancel("held")
         assert not (tmp_path / "groups" / "held").exists()
         await client.resume()
+        assert not (await client.info())["paused"]
         group = await first(client)
         assert group["id"] == "kept"
         assert (await ask(url, "GET", "/v1/groups/held"))[1]["state"] == "cancelled"

@@ -54,7 +54,8 @@ class _Service:
         self._queue = worker.queue
 
     async def info(self, request: web.Request) -> web.Response:
-        return _answer(request, self._about | {"groups": self._queue.counts()})
+        now: JsonObject = {"groups": self._queue.counts(), "paused": self._gate.closed}
+        return _answer(request, self._about | now)
 
     async def submit(self, request: web.Request) -> web.Response:
         order = self._order(await request.read())
