@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rollout.errors import RolloutError, UsageError
-from rollout.options import Parser, bounded, positive
+from rollout.options import bounded, positive
 from rollout.processes import cancel_on_signals
 from train.credit import CreditRules, Estimator
 from train.mix import format_mix, parse_mix, with_eval_only
+from train.options import TrainerParser
 from train.packages import need_torch
 
 if TYPE_CHECKING:
@@ -97,12 +98,13 @@ def _locally(options: argparse.Namespace) -> None:
         print("\n".join(asyncio.run(run.check())))
         return
 
-    async def train(watcher: Watcher) -> None:
+    async def train(watcher: Watcher) -> Path:
         cancel_on_signals()
-        await run.train(resume=options.resume, watcher=watcher)
+        return await run.train(resume=options.resume, watcher=watcher)
 
     with progress(run.steps, quiet=options.quiet) as watcher:
-        asyncio.run(train(watcher))
+        checkpoint = asyncio.run(train(watcher))
+    print(f"in {checkpoint}")
 
 
 def _check_evaluation(options: argparse.Namespace) -> None:
@@ -138,7 +140,7 @@ def _of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = TrainerParser(
         prog="python -m train.grpo",
         description="Train a policy with GRPO on any suite and harness.",
     )

@@ -25,13 +25,14 @@ import msgspec
 from aiohttp import web
 
 from rollout.errors import RolloutError, UsageError
-from rollout.options import Parser, positive
+from rollout.options import positive
 from rollout.types import JsonObject
 from suites.command.options import Forced
 from suites.command.setup import make_upstream
 from train.credit import CreditRules, Estimator
 from train.gate import Gate, Gated
 from train.mix import parse_mix
+from train.options import TrainerParser
 from train.runs import ReadyHarness, Source
 from train.server.app import SCHEMA, application
 from train.server.groups import DeliveryRules, GroupWorker
@@ -172,7 +173,7 @@ def _port(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = TrainerParser(
         prog="python -m train.rollout_server",
         description="Serve groups of episodes, as training samples, over HTTP.",
         epilog=f"Where others can reach it, set {TOKEN}: clients send it as a bearer token.",

@@ -21,13 +21,14 @@ from rich.text import Text
 
 from rollout.errors import RolloutError, UsageError
 from rollout.gateway.upstream import Upstream
-from rollout.options import Parser, bounded, positive
+from rollout.options import bounded, positive
 from rollout.processes import cancel_on_signals
 from rollout.types import Call, Episode, Outcome, Record, Trace
 from suites.command.options import Forced
 from train.batches import epoch_batch
 from train.lossy import Render, render_with
 from train.mix import HarnessSpec, parse_mix
+from train.options import TrainerParser
 from train.packages import need_torch
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
@@ -231,7 +232,7 @@ def masked(row: Sample, tokenizer: Any) -> Text:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="python -m train.sft", description="Distil a teacher into a model.")
+    parser = TrainerParser(prog="python -m train.sft", description="Distil a teacher into a model.")
     parser.add_argument(
         "--suite", required=True, metavar="SPEC", help='NAME, or "NAME --option ..."'
     )

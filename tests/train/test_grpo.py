@@ -158,6 +158,7 @@ def test_check_opens_everything_and_trains_nothing(
         (["--suite", SUITE, "--model", "MODEL", "a.b=1"], "need --trainer verl"),
         (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "0.5"], "needs --engine vllm"),
         (["--suite", SUITE, "--model", "MODEL", "--engine-memory", "2"], "between 0 and 1"),
+        (["--suite", SUITE, "--tasks", "3"], "--tasks; options of the suite go into the quotes"),
         (["--suite", SUITE, "--model", "MODEL", "--group", "1"], "--group: must be at least 2"),
         (["--suite", SUITE, "--model", "MODEL", "--kl", "-1"], "--kl: must be at least 0, not -1"),
         (["--suite", SUITE, "--model", "MODEL", "--warmup", "-1"], "--warmup: must be at least 0"),
@@ -178,6 +179,19 @@ def test_wrong_usage_is_one_line(
         main([*argv, "--out", str(tmp_path / "run"), "--quiet"])
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_where_the_model_is_and_how_far_it_was_is_told(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    train(model, out, 1, rules=GrpoRules(batch=1, group=2))
+    flags = {"--suite": SUITE, "--model": model, "--steps": "1", "--batch": "1", "--group": "2"}
+    argv = [word for flag in flags.items() for word in flag]
+    main([*argv, "--max-tokens", "8", "--sandbox", "local", "--out", str(out), "--resume"])
+    captured = capsys.readouterr()
+    assert captured.out == f"in {out / 'checkpoints' / '000001'}\n"
+    assert "1/1" in captured.err
 
 
 def test_help_tells_the_defaults() -> None:

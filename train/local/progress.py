@@ -22,6 +22,9 @@ class Display(Watcher):
         self._task = bar.add_task("", total=steps, reward="", held_out="", episodes="")
         self._episodes = 0
 
+    def begun(self, step: int) -> None:
+        self._bar.update(self._task, completed=step)
+
     def finished(self, episode: Episode) -> None:
         self._episodes += 1
         self._bar.update(self._task, episodes=f"{self._episodes} episodes")

@@ -39,6 +39,9 @@ __all__ = ["Trainer", "Watcher"]
 class Watcher(Observer):
     """Is told how training goes; does nothing by default."""
 
+    def begun(self, step: int) -> None:
+        """Training goes on after this many steps."""
+
     def stepped(self, step: int, values: JsonObject) -> None:
         """A step was trained, and is in the metrics."""
 
@@ -78,6 +81,7 @@ class Trainer:
 
         Held-out tasks are evaluated before, at the end, and every `eval_every` steps where it is not 0.
         """
+        self.watcher.begun(self.step)
         held_out = any(harness.held_out for harness in harnesses)
         while True:
             last = self.step >= steps
