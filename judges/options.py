@@ -13,6 +13,7 @@ from typing import Any
 from judges._prompts import own_only
 from judges.cache import JudgeCache
 from judges.llm import TEMPERATURE, LLMJudge
+from rollout.contract import check as check_contract
 from rollout.errors import UsageError
 from rollout.gateway.upstream import Upstream
 from rollout.judge import Judge
@@ -93,7 +94,9 @@ def make_protocol(spec: str, prompts: Path | None = None) -> Protocol:
         if "prompts" not in inspect.signature(found).parameters:
             own_only(name, prompts)
         options["prompts"] = prompts
-    return found(**options)
+    protocol = found(**options)
+    check_contract(protocol, Protocol)
+    return protocol
 
 
 def note(protocol: Protocol) -> str:
@@ -126,6 +129,7 @@ async def open_judge(
     upstream = load("rollout.gateway.upstreams", name, Upstream, "model").from_spec(
         argument, base_url
     )
+    check_contract(upstream, Upstream)
     if upstream.scripted:
         raise UsageError(f"--judge {spec}: plays prepared solutions, judges nothing")
     try:

@@ -19,6 +19,7 @@ from typing import NoReturn
 import msgspec
 from aiohttp import web
 
+from rollout.contract import returned
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.dialects import DIALECTS
 from rollout.gateway.exchange import Answer, Exchange
@@ -293,7 +294,7 @@ class Tries:
         fruitless = self._session.fruitless_wait
         wait = fruitless.begin()
         try:
-            reply = await upstream.complete(request)
+            reply = returned(await upstream.complete(request), ModelReply, "complete()")
         except Refused:
             fruitless.drop(wait)
             raise

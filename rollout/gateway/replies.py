@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from aiohttp import web
 
+from rollout.errors import described
 from rollout.gateway.dialect import Dialect
 from rollout.gateway.exchange import Answer
 from rollout.text import one_line
@@ -45,4 +46,4 @@ def gone(dialect: Dialect) -> web.Response:
 
 def say(error: BaseException) -> str:
     """An exception in one line."""
-    return one_line(f"{type(error).__name__}: {error}")
+    return one_line(described(error))

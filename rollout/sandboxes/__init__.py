@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollout import plugins
+from rollout.contract import check
 from rollout.errors import UsageError
 from rollout.sandbox import SandboxProvider
 
@@ -27,4 +28,6 @@ async def choose(name: str) -> SandboxProvider:
 
 
 def _make(name: str) -> SandboxProvider:
-    return plugins.load(__name__, name, SandboxProvider, "sandbox")()
+    provider = plugins.load(__name__, name, SandboxProvider, "sandbox")()
+    check(provider, SandboxProvider)
+    return provider

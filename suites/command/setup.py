@@ -137,7 +137,10 @@ def make_harness(spec: str, program: str = "") -> Harness:
 def make_upstream(spec: str, base_url: str) -> Upstream:
     """`NAME[:ARGUMENT]` -> `rollout.gateway.upstreams.NAME`."""
     name, _, argument = spec.partition(":")
-    return load("rollout.gateway.upstreams", name, Upstream, "model").from_spec(argument, base_url)
+    found = load("rollout.gateway.upstreams", name, Upstream, "model")
+    upstream = found.from_spec(argument, base_url)
+    check(upstream, Upstream)
+    return upstream
 
 
 def _surface(options: Options, harness: Harness, environment: Environment) -> ToolSurface:

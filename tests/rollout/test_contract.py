@@ -14,7 +14,9 @@ from rollout.contract import check, checked_tasks, returned
 from rollout.environment import Environment, Surface, World
 from rollout.errors import EnvironmentFault, UsageError, boundary
 from rollout.harness import Finish, Harness, Launch
+from rollout.judge import Verdict
 from rollout.plugins import load
+from rollout.protocol import Protocol
 from rollout.suite import Suite
 from rollout.types import Grade, Task, ToolSpec
 
@@ -28,6 +30,13 @@ class Notes(Environment):
 
     async def grade(self, task: Task, trace: Any, judge: Any = None) -> Grade:
         return Grade(score=1.0, passed=True)
+
+
+class Polite(Protocol):
+    """As it should be."""
+
+    async def verdict(self, evidence: Any, judge: Any) -> Verdict:
+        return Verdict(score=1.0)
 
 
 class OneShot(Harness):
@@ -47,6 +56,7 @@ def test_what_keeps_to_its_contract_passes() -> None:
     [
         (Notes, {"grade": lambda self, task, trace, judge: None}, "must be an async function"),
         (Notes, {"open": lambda self, task: None}, r"open\(\) must take \(self, task, seed\)"),
+        (Polite, {"verdict": lambda self, evidence, judge: None}, "must be an async function"),
         (OneShot, {"surfaces": "skill"}, "surfaces: Expected `array`, got `str`"),
         (OneShot, {"surfaces": ("skil",)}, "Invalid enum value 'skil'"),
         (OneShot, {"dialect": "completions"}, "dialect: Invalid enum value 'completions'"),
