@@ -181,8 +181,10 @@ async def test_a_command_stays_on_its_cores(provider, gateway):
     code = """
 import os
 from pathlib import Path
-share = Path("/sys/fs/cgroup/cpu.max")
-print(len(os.sched_getaffinity(0)), share.read_text() if share.exists() else "")
+cgroup = Path("/sys/fs/cgroup")  # version 2 has the first of these, version 1 the others
+names = ("cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")
+files = [cgroup / name for name in names if (cgroup / name).exists()]
+print(len(os.sched_getaffinity(0)), *(file.read_text() for file in files))
 """
     async with provider.open(gateway.spec(cpus=1)) as sandbox:
         result = await sandbox.exec(["/usr/bin/python3", "-c", code], env=ENV)
