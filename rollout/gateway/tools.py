@@ -30,6 +30,9 @@ PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 
+BATCH = 1000
+"""Messages: of a million pings the gateway would be out of breath for all episodes."""
+
 DESCRIPTION_LIMIT = 1024
 """Characters of a skill's description (agentskills.io/specification)."""
 
@@ -89,6 +92,9 @@ async def handle_mcp(request: web.Request, session: ToolSession) -> web.Response
     except ValueError as error:
         return _json(_error(None, PARSE_ERROR, f"not JSON: {error}"), 400)
     if isinstance(message, list):
+        if len(message) > BATCH:
+            text = f"a batch has {BATCH} messages at most, this one {len(message)}"
+            return _json(_error(None, INVALID_REQUEST, text), 400)
         answers = await asyncio.gather(*(_answer(item, session) for item in message))
         answer: Any = [item for item in answers if item is not None]
     else:

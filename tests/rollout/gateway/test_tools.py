@@ -193,6 +193,11 @@ async def test_mcp_answers_batches():
         ping = {"jsonrpc": "2.0", "method": "ping"}
         status, answers = await rpc(client, [ping | {"id": 1}, ping, ping | {"id": 2}])
         assert (status, [answer["id"] for answer in answers]) == (200, [1, 2])
+        status, answer = await rpc(client, [ping | {"id": 1}] * 1001)
+        assert (status, answer["error"]["message"]) == (
+            400,
+            "a batch has 1000 messages at most, this one 1001",
+        )
 
 
 def test_skills_are_one_folder_a_group():
