@@ -16,7 +16,7 @@ from reports.load import Run, Runs
 from reports.table import Column, Table
 from rollout.manifest import Manifest, differences
 
-__all__ = ["Mark", "comparability", "marks", "notes", "unlike"]
+__all__ = ["Mark", "comparability", "marks", "notes", "unfinished", "unlike"]
 
 MINOR = (
     *("code.", "retries.", "sandbox.version", "seed", "attempts"),
@@ -67,7 +67,7 @@ def comparability(runs: Runs) -> Table:
             f"What differs from the base run, {runs.base.label}, beside the harness and the model, by "
             "the runs' manifests. " + ("" if found else "Nothing does: the runs can be compared.")
         ).strip(),
-        notes=tuple(_unfinished(runs)),
+        notes=tuple(unfinished(runs)),
     )
 
 
@@ -80,7 +80,7 @@ def notes(runs: Runs) -> tuple[str, ...]:
         if mark.minor:
             minor.setdefault(mark.run, []).append(mark.field)
     lines += [f"{run}: minor differences in {', '.join(names)}" for run, names in minor.items()]
-    return (*lines, *_unfinished(runs))
+    return (*lines, *unfinished(runs))
 
 
 def marks(runs: Runs) -> list[Mark]:
@@ -141,7 +141,8 @@ def _prompts(base: Run, run: Run) -> Iterator[Mark]:
             yield Mark(run.label, f"first_sent.{field} of {one}{more}", before, after, minor=False)
 
 
-def _unfinished(runs: Runs) -> Iterator[str]:
+def unfinished(runs: Runs) -> Iterator[str]:
+    """A line for each run that was cut off, or is still going on."""
     for run in runs:
         if not run.complete:
             asked = len(run.manifest.tasks) * run.manifest.attempts

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from reports.behaviour import Measure
 from reports.cells import shown
+from reports.comparability import unfinished
 from reports.cross_harness import passes_by_task
 from reports.intervals import Interval, paired_difference
 from reports.load import Run, Runs
@@ -47,13 +48,15 @@ def verdict(runs: Runs) -> list[str]:
     """Which is more reliable, how sure that is, and what else differs: a paragraph a comparison.
 
     Harnesses are compared for each model; where no model ran in several, the models of each harness;
-    else all runs. Every word comes from the numbers of the other tables.
+    else all runs. Every word comes from the numbers of the other tables. Then the runs
+    that have not ended.
     """
-    return [
+    compared = [
         line
         for title, group, name in _groups(runs)
         for line in _compared(measured(runs), runs.k, title, group, name)
     ]
+    return [*compared, *(f"{line}." for line in unfinished(runs))]
 
 
 def _groups(runs: Runs) -> Iterator[tuple[str, list[Run], Callable[[Run], str]]]:

@@ -1,9 +1,11 @@
 """The tables' figures, on runs of which all is known."""
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -20,6 +22,7 @@ from reports.verdict import verdict
 from reports.write import markdown, write_tables
 from rollout.errors import UsageError
 from rollout.first_sent import FirstSent
+from rollout.manifest import Manifest
 from rollout.types import Trace
 
 P, F, ERROR = "passed", "failed", "infra_error:sandbox"
@@ -96,6 +99,15 @@ def test_the_verdict_without_anything_to_compare(tmp_path: Path) -> None:
         assert "Nothing to compare it with" in verdict(runs)[0]
     with load_runs([none]) as runs:
         assert "nothing can be said yet" in verdict(runs)[0]
+
+
+def test_the_verdict_says_which_runs_have_not_ended(tmp_path: Path) -> None:
+    one = record(tmp_path / "a", {"t": [P, P], "u": [P, P]})
+    manifest = Manifest.read(one)
+    msgspec.structs.replace(manifest, attempts=manifest.attempts + 1).write(one)
+    with load_runs([one]) as runs:
+        _, open_run = verdict(runs)
+    assert re.search(r": 4 of \d+ attempts have ended so far\.$", open_run)
 
 
 def test_curves_fall_and_rise(pair: Runs) -> None:
