@@ -69,10 +69,23 @@ def _verified(store: EpisodeStore, options: argparse.Namespace, counts: Counts) 
 
 
 def _print(counts: Counts, out: Path) -> None:
-    print(f"{out}: {counts.pop('rows')} rows")
+    rows = counts.pop("rows")
+    print(f"{out}: {rows} rows")
     for what, told in counts.items():
         pairs = told.items() if isinstance(told, dict) else [("", told)]
-        print(f"  {what}:", ", ".join(f"{name} {n:,}".strip() for name, n in pairs if n))
+        if shown := ", ".join(f"{name} {n:,}".strip() for name, n in pairs if n):
+            print(f"  {what}: {shown}")
+    if not rows:
+        print(f"no rows: {_why_empty(counts)}", file=sys.stderr)
+
+
+def _why_empty(counts: Counts) -> str:
+    """What an empty file most likely comes from, and the remedy."""
+    if "credit" not in counts:
+        return "no episode passed; --failed takes the others too"
+    if counts["credit"].get("too_small"):
+        return "no task has two graded attempts, which an advantage needs; run with --attempts 2 or more"
+    return "nothing was left of the episodes; the counts say why"
 
 
 def export_sft(

@@ -339,3 +339,26 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path, suffix: str) -> None:
 
     small, large = peak(8), peak(24)
     assert large - small < 60e6, (small, large)
+
+
+@pytest.mark.parametrize(
+    ("purpose", "score", "why"),
+    [
+        (
+            "rl",
+            1.0,
+            "no task has two graded attempts, which an advantage needs; run with --attempts 2",
+        ),
+        ("sft", 0.0, "no episode passed; --failed takes the others too"),
+    ],
+)
+def test_an_empty_file_is_explained(
+    purpose: str, score: float, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = store_of(tmp_path / "run", [attempt("one", 0, score)])
+    with pytest.raises(SystemExit) as ended:
+        main([str(run), "--out", str(tmp_path / "out.jsonl"), "--for", purpose])
+    assert ended.value.code == 0
+    captured = capsys.readouterr()
+    assert f"no rows: {why}" in captured.err
+    assert not any(line.endswith(":") for line in captured.out.splitlines())
