@@ -70,6 +70,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _main(options: argparse.Namespace) -> None:
+    trained = options.out / "model"
+    if trained.exists() and not options.show_mask:
+        raise UsageError(f"{trained} is there already: remove it, or choose another --out")
     need_torch("train.sft")
     from train.local.checkpoint import save_model
     from train.local.engine import load_model
@@ -93,8 +96,8 @@ def _main(options: argparse.Namespace) -> None:
     for update, loss in train_on(model, rows, rules):
         if update % 10 == 0:
             screen.print(f"update {update}: loss {loss:.4f}")
-    save_model(model, tokenizer, options.out / "model")
-    screen.print(f"in {options.out / 'model'}")
+    save_model(model, tokenizer, trained)
+    screen.print(f"in {trained}")
 
 
 async def _teach(options: argparse.Namespace) -> Attempts:

@@ -122,4 +122,7 @@ def test_from_the_command_line(
     main([*argv, "--epochs", "1", "--batch", "4"])
     assert (out / "model" / "model.safetensors").exists()
     with pytest.raises(SystemExit):
+        main([*argv, "--epochs", "1", "--batch", "4"])
+    assert f"{out / 'model'} is there already: remove it" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
         main(["--suite", SUITE, "--model", "/nowhere", "--out", str(out)])
