@@ -41,7 +41,10 @@ class World(ABC):
     surface: Surface
 
     async def call(self, name: str, arguments: Any) -> ToolReply:
-        """Answer one tool call. Unknown tools and bad arguments are replies (404, 422), not errors."""
+        """Answer one tool call. Unknown tools and bad arguments are replies (404, 422), not errors.
+
+        It has to end by itself: an attempt that ran out of time in a call is held against the world.
+        """
         return ToolReply(status=404, body={"error": f"no tool named {name!r}"})
 
     async def reply(self, answer: str) -> str | None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from rollout.contract import returned
@@ -278,7 +279,7 @@ def _job(setup: Setup, task: Task, world: World, session: Session, sandbox: Sand
         skills=skills(surface.tools, inside.tools_url) if skill else {},
         call_tool=session.call_tool if native else None,
         max_turns=task.max_turns,
-        reply=world.reply if surface.user else None,
+        reply=partial(session.ask_user, world.reply) if surface.user else None,
     )
 
 
@@ -313,4 +314,10 @@ def _infrastructure(ending: _Ending) -> tuple[str, str] | None:
     if ending.timed_out and session.fruitless_seconds > FRUITLESS_SHARE * ending.timed_out:
         waited = f"{session.fruitless_seconds:.0f} s of {ending.timed_out:.0f} s"
         return "model", f"timed out after waiting {waited} for a model server that did not answer"
+    if ending.timed_out and session.hanging_seconds > FRUITLESS_SHARE * ending.timed_out:
+        waited = f"{session.hanging_seconds:.0f} s of {ending.timed_out:.0f} s"
+        return (
+            "environment",
+            f"timed out after waiting {waited} for a tool or user that did not answer",
+        )
     return None

@@ -45,6 +45,15 @@ class Meter:
         finally:
             self.end(start)
 
+    @contextmanager
+    def endless(self) -> Iterator[None]:
+        """Count the time inside only if it has not ended when the meter is frozen."""
+        start = self.begin()
+        try:
+            yield
+        finally:
+            self.drop(start)
+
     def freeze(self, now: float) -> None:
         """Count what is open until `now`, and nothing that comes later."""
         for start in self._open:

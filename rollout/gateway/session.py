@@ -41,6 +41,9 @@ Dispatch = Callable[[str, Any], Awaitable[ToolReply]]
 Locate = Callable[[str], Awaitable[JsonObject]]
 """`World.locate`."""
 
+Reply = Callable[[str], Awaitable[str | None]]
+"""`World.reply`."""
+
 Classify = Callable[[Mapping[str, str], JsonObject], tuple[CallKind, str]]
 """`Harness.classify`."""
 
@@ -116,6 +119,7 @@ class Session:
         self.exchanges: dict[bytes, Exchange] = {}
         """The latest call of each request body, by hash: where a harness's retries are recognised."""
         self.model_wait, self.fruitless_wait, self.tool_wait = Meter(), Meter(), Meter()
+        self.world_hangs = Meter()
         self._dispatch = dispatch
         self._running: set[asyncio.Task[Any]] = set()
         self._reading = asyncio.Semaphore(READERS)
@@ -134,6 +138,11 @@ class Session:
     def tool_seconds(self) -> float:
         """Time with at least one tool call waiting for the world."""
         return self.tool_wait.seconds
+
+    @property
+    def hanging_seconds(self) -> float:
+        """Time with a tool call, or a question to the user, that the world never answered."""
+        return self.world_hangs.seconds
 
     @property
     def without_tools(self) -> bool:
@@ -189,6 +198,17 @@ class Session:
         await asyncio.wait({work})
         return SEALED if work.cancelled() else work.result()
 
+    async def ask_user(self, reply: Reply, answer: str) -> str | None:
+        """What the user says to an answer; None when the conversation, or the episode, is over."""
+
+        async def asking() -> str | None:
+            with self.world_hangs.endless():
+                return await reply(answer)
+
+        work = self.spawn(asking())
+        await asyncio.wait({work})
+        return None if work.cancelled() else work.result()
+
     async def _answer_tool(self, name: str, arguments: Any, surface: ToolSurface) -> ToolReply:
         started, begin = time.time(), time.perf_counter()
         asked: Any = None
@@ -219,7 +239,7 @@ class Session:
 
     async def _dispatched(self, name: str, arguments: Any) -> ToolReply:
         try:
-            with self.tool_wait.waiting():
+            with self.tool_wait.waiting(), self.world_hangs.endless():
                 reply = returned(await self._dispatch(name, arguments), ToolReply, "call()")
             body = msgspec.json.decode(plain(reply.body))
             return msgspec.structs.replace(reply, body=body)
@@ -239,7 +259,7 @@ class Session:
             return
         self.sealed = True
         now = time.monotonic()
-        for meter in (self.model_wait, self.fruitless_wait, self.tool_wait):
+        for meter in (self.model_wait, self.fruitless_wait, self.tool_wait, self.world_hangs):
             meter.freeze(now)
         for task in tuple(self._running):
             task.cancel()

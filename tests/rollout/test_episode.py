@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.toys import Acting, Fake, NoSandbox, Notes, NotesWorld, ask, note_task, save_note
 
-from rollout.environment import World
+from rollout.environment import Surface, World
 from rollout.episode import Setup, run_episode
 from rollout.errors import Blocked, HarnessError
 from rollout.gateway.retry import Retry
@@ -309,6 +309,32 @@ async def test_time_that_a_silent_server_used_up_is_an_infrastructure_error() ->
     async with setup(upstream=Fake(hang=True), timeout=0.2) as ready:
         episode, _ = await run_episode(ready, note_task(), 0)
     assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "model")
+
+
+@pytest.mark.parametrize("what", ["call", "reply"])
+async def test_time_that_a_silent_world_used_up_is_an_infrastructure_error(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silence(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def act(job: Job) -> str:
+        await ask(job)
+        if what == "call":
+            return await save_note(job)
+        assert job.reply is not None
+        return await job.reply("done?") or ""
+
+    def world(self: NotesWorld, task: Task) -> None:
+        self.surface = Surface(prompt=task.prompt, tools=task.tools, user=True)
+        self.notes = []
+
+    monkeypatch.setattr(NotesWorld, "__init__", world)
+    monkeypatch.setattr(NotesWorld, what, silence)
+    async with setup(act, timeout=0.2) as ready:
+        episode, _ = await run_episode(ready, note_task(), 0)
+    assert (episode.outcome, episode.cause) == (Outcome.INFRA_ERROR, "environment")
+    assert "a tool or user that did not answer" in episode.reason
 
 
 async def test_the_turn_limit_ends_the_episode_and_the_world_is_graded() -> None:
