@@ -129,7 +129,7 @@ async def _harnesses(
         source = Source.parse(options.suite, forced=forced)
         setup = await stack.enter_async_context(source.open(policy))
         setup = replace(setup, paused=gate.seconds)
-        ready.append(ReadyHarness(spec, setup, source.tasks(setup)))
+        ready.append(source.ready(spec, setup))
     return ready
 
 

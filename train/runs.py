@@ -11,14 +11,18 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.gateway.upstream import Upstream
+from rollout.manifest import Manifest
 from rollout.plugins import load
 from rollout.runner import Observer, Runner
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
 from rollout.types import Episode, Task, Trace
+from suites.command.manifest import complete, describe
 from suites.command.options import Forced, Options, parse, select
 from suites.command.setup import fitted, open_setup
 from train.mix import HarnessSpec
@@ -38,8 +42,21 @@ class ReadyHarness:
     setup: Setup
     tasks: dict[str, Task]
     """By id, in the suite's order."""
-    held_out: Sequence[Task] = ()
-    """Tasks that are evaluated on, and never trained on."""
+    manifest: Manifest
+    """Of all of that; `describe` has it for a part."""
+    held_out: ReadyHarness | None = None
+    """The same with the tasks that are evaluated on, and never trained on."""
+
+    def describe(self, tasks: Sequence[Task], n: int, seed: int, model: str = "") -> Manifest:
+        """The manifest of n attempts at some of the tasks; `model` names the weights."""
+        named = {"model": model} if model else {}
+        return msgspec.structs.replace(
+            self.manifest,
+            tasks={task.id: self.manifest.tasks[task.id] for task in tasks},
+            model={**self.manifest.model, **named},
+            attempts=n,
+            seed=seed,
+        )
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,12 @@ class Source:
             raise UsageError(f"--suite {self.suite.name}: none of its tasks can be run in this way")
         return {task.id: task for task in tasks}
 
+    def ready(self, spec: HarnessSpec, setup: Setup) -> ReadyHarness:
+        """The tasks with the harness that `setup` has opened. Raises UsageError when none can be run."""
+        tasks = self.tasks(setup)
+        manifest = describe(self.suite, self.options, list(tasks.values()), setup)
+        return ReadyHarness(spec, setup, tasks, manifest)
+
     def open(self, policy: Upstream | None = None) -> AbstractAsyncContextManager[Setup]:
         """The environment, harness and gateway; `policy` in place of the model of the options."""
         return open_setup(self.suite, self.options, policy=policy)
@@ -85,38 +108,48 @@ Attempts = list[tuple[Episode, Trace]]
 
 
 async def attempts(
-    setup: Setup,
+    harness: ReadyHarness,
     tasks: Sequence[Task],
     n: int,
     folder: Path,
     *,
     concurrency: int,
     seed: int,
+    model: str = "",
     observer: Observer | None = None,
 ) -> Attempts:
     """n episodes of each task in the order of tasks and attempts, whatever ended first.
 
-    They are kept in the episode store `folder`; attempts that it holds already are not run again. Raises
-    RunnerStopped.
+    `folder` becomes a run like any other; attempts that it holds already are not run again. `model` names
+    the weights in its manifest. Raises RunnerStopped.
     """
-    with open_store(folder) as store:
+    manifest = harness.describe(tasks, n, seed, model)
+    with open_store(folder, manifest) as store:
         runner = Runner(
-            setup,
+            harness.setup,
             store=store,
             concurrency=concurrency,
             seed=seed,
             observer=observer or Observer(),
         )
         groups = {group.task.id: group async for group in runner.groups(tasks, n)}
-        return [
+        played = [
             (episode, store.trace(episode))
             for task in tasks
             for episode in groups[task.id].episodes
         ]
+        complete(folder, manifest, played)
+        return played
 
 
-def open_store(folder: Path) -> EpisodeStore:
-    """The folder's store, made where there is none."""
-    if (folder / "episodes.jsonl").exists():
-        return EpisodeStore.open(folder)
-    return EpisodeStore.create(folder)
+def open_store(folder: Path, manifest: Manifest) -> EpisodeStore:
+    """The folder's store, made where there is none, with a manifest."""
+    there = (folder / "episodes.jsonl").exists()
+    store = EpisodeStore.open(folder) if there else EpisodeStore.create(folder)
+    try:
+        if not Manifest.exists(folder):
+            manifest.write(folder)
+    except UsageError:
+        store.close()
+        raise
+    return store

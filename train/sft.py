@@ -138,9 +138,10 @@ async def distil(
         forced: Forced = {**spec.options, "model": teacher, "base_url": base_url}
         source = Source.parse(suite, forced=forced)
         async with source.open(policy) as setup:
-            place, tasks = folder / spec.folder, list(source.tasks(setup).values())
+            harness, place = source.ready(spec, setup), folder / spec.folder
             note(folder / SETTINGS, told)
-            episodes += await attempts(setup, tasks, n, place, concurrency=concurrency, seed=0)
+            tasks = list(harness.tasks.values())
+            episodes += await attempts(harness, tasks, n, place, concurrency=concurrency, seed=0)
     return episodes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,10 +16,10 @@ from rollout.harness import Harness
 from rollout.manifest import Difference, Manifest, differences
 from rollout.store import EpisodeStore
 from rollout.suite import Suite
-from rollout.types import Group, JsonObject, Task
+from rollout.types import Episode, JsonObject, Task, Trace
 from suites.command.options import Options
 
-__all__ = ["claim", "complete"]
+__all__ = ["claim", "complete", "describe"]
 
 TASK = "tasks."
 SHOWN = 5
@@ -33,7 +33,7 @@ def claim(
 
     Raises UsageError naming each setting that differs.
     """
-    folder, new = store.folder, _describe(suite, options, tasks, setup)
+    folder, new = store.folder, describe(suite, options, tasks, setup)
     # Killed before there was a manifest, a run has no episode either.
     if not options.resume or not (store.episodes() or Manifest.exists(folder)):
         new.write(folder)
@@ -66,19 +66,20 @@ def _told(changed: Sequence[Difference]) -> Iterator[str]:
             yield f"tasks {words}: {', '.join(names[:SHOWN])}{more}"
 
 
-def complete(folder: Path, manifest: Manifest, store: EpisodeStore, group: Group) -> Manifest:
-    """Add what the harness first sent for a task: its system prompt and tool schemas."""
+def complete(folder: Path, manifest: Manifest, played: Iterable[tuple[Episode, Trace]]) -> Manifest:
+    """Add what the harness first sent for tasks: its system prompt and tool schemas."""
     amended = manifest
-    for episode in group.episodes:
-        first = next((c for c in store.trace(episode).calls if c.kind == "main"), None)
+    for episode, trace in played:
+        first = next((call for call in trace.calls if call.kind == "main"), None)
         if first is not None:
-            amended = amended.amend(group.task.id, first)
+            amended = amended.amend(episode.task_id, first)
     if amended is not manifest:
         amended.write(folder)
     return amended
 
 
-def _describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup) -> Manifest:
+def describe(suite: Suite, options: Options, tasks: Sequence[Task], setup: Setup) -> Manifest:
+    """What is about to run."""
     gateway = setup.gateway
     retry = dataclasses.asdict(gateway.retry)
     return Manifest(

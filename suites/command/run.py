@@ -89,7 +89,8 @@ class SuiteRun:
                 observer=observer,
             )
             async for group in runner.groups(self.tasks, options.attempts):
-                manifest = complete(self.folder, manifest, store, group)
+                played = ((episode, store.trace(episode)) for episode in group.episodes)
+                manifest = complete(self.folder, manifest, played)
         return manifest
 
     def _announce(self) -> None:

@@ -19,8 +19,9 @@ torch = pytest.importorskip("torch", reason="needs torch: make verl-cpu")
 pytest.importorskip("transformers", reason="needs transformers: make verl-cpu")
 
 from rollout.errors import UsageError  # noqa: E402
+from rollout.manifest import Manifest  # noqa: E402
 from rollout.runner import RunnerStopped  # noqa: E402
-from rollout.store import lock_folder  # noqa: E402
+from rollout.store import EpisodeStore, lock_folder  # noqa: E402
 from train.grpo import _parser, main  # noqa: E402
 from train.local.checkpoint import Checkpoints, MetricsFile  # noqa: E402
 from train.local.loss import policy_loss  # noqa: E402
@@ -93,6 +94,17 @@ def test_a_run_that_goes_on_is_the_run_that_never_stopped(model: str, tmp_path: 
     assert [line["step"] for line in lines] == [0, 0, 1, 2, 2, 3, 4]
     assert any("held_out/react/pass^3" in line for line in lines)
     assert {line["staleness"] for line in lines if "staleness" in line} == {0.0}
+
+
+def test_episodes_of_a_training_are_runs_like_any_other(model: str, tmp_path: Path) -> None:
+    train(model, tmp_path / "run", 2, evaluation=SUITE)
+    for part, attempts in (("evals/000000", 3), ("evals/000002", 3), ("rollouts/000001", 3)):
+        told = Manifest.read(tmp_path / "run" / part / "react")
+        assert told.model["model"] == f"policy@{int(part[-6:])}"
+        assert told.attempts == attempts
+        with EpisodeStore.open(tmp_path / "run" / part / "react") as store:
+            assert {episode.task_id for episode in store.latest().values()} == set(told.tasks)
+        assert set(told.first_sent) == set(told.tasks)
 
 
 @pytest.mark.slow

@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 import torch
 
-from rollout.episode import Setup
 from rollout.errors import UsageError
 from rollout.store import lock_folder
-from rollout.types import JsonObject, Task
+from rollout.types import JsonObject
 from suites.command.options import Forced
 from train.engine import PolicyEngine
 from train.local.checkpoint import Checkpoints, restore
@@ -114,7 +113,8 @@ class LocalRun:
         try:
             async with self._harnesses(engine) as harnesses:
                 return [
-                    f"{one.spec.name}: {len(one.tasks)} tasks, {len(one.held_out)} held out"
+                    f"{one.spec.name}: {len(one.tasks)} tasks,"
+                    f" {len(one.held_out.tasks) if one.held_out else 0} held out"
                     for one in harnesses
                 ]
         finally:
@@ -183,15 +183,11 @@ class LocalRun:
                 }
                 source = Source.parse(self.suite, forced=forced)
                 setup = await stack.enter_async_context(source.open(policy))
-                ready.append(
-                    ReadyHarness(spec, setup, source.tasks(setup), self._held_out(setup, forced))
-                )
+                held_out = None
+                if self.evaluation:
+                    held_out = Source.parse(self.evaluation, forced=forced).ready(spec, setup)
+                ready.append(replace(source.ready(spec, setup), held_out=held_out))
             yield ready
-
-    def _held_out(self, setup: Setup, forced: Forced) -> list[Task]:
-        if not self.evaluation:
-            return []
-        return list(Source.parse(self.evaluation, forced=forced).tasks(setup).values())
 
 
 @contextmanager

@@ -118,10 +118,11 @@ class Trainer:
         """pass^k of the held-out tasks, in each harness."""
         values: JsonObject = {}
         for harness in harnesses:
-            if not harness.held_out:
+            if harness.held_out is None:
                 continue
             folder = self._evaluations(self.step) / harness.spec.folder
-            played = await self._attempts(harness, harness.held_out, k, folder, seed=0)
+            tasks = list(harness.held_out.tasks.values())
+            played = await self._attempts(harness.held_out, tasks, k, folder, seed=0)
             values |= _held_out(harness.spec, [episode for episode, _ in played], k)
         self.metrics.write(self.step, values)
         self.watcher.evaluated(self.step, values)
@@ -155,12 +156,13 @@ class Trainer:
         self, harness: ReadyHarness, tasks: Sequence[Task], n: int, folder: Path, *, seed: int
     ) -> Attempts:
         return await attempts(
-            harness.setup,
+            harness,
             tasks,
             n,
             folder,
             concurrency=self.concurrency,
             seed=seed,
+            model=f"policy@{self.step}",
             observer=self.watcher,
         )
 

@@ -143,9 +143,11 @@ class GroupWorker:
 
     async def _attempt(self, order: Order, slots: asyncio.Semaphore) -> None:
         harness = self.harness(order)
-        with open_store(self.place(order)) as store:
+        task = harness.tasks[order.task_id]
+        manifest = harness.describe([task], order.n, order.seed)
+        with open_store(self.place(order), manifest) as store:
             runner = Runner(harness.setup, store=store, slots=slots, seed=order.seed)
-            async for _ in runner.groups([harness.tasks[order.task_id]], order.n):
+            async for _ in runner.groups([task], order.n):
                 pass
 
 

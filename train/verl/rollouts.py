@@ -105,7 +105,7 @@ class HarnessPool:
         settings = self.settings
         limits = replace(setup.limits, memory_mb=settings.memory_mb, cpus=settings.cpus)
         setup = replace(setup, limits=limits, paused=self.gate.seconds)
-        return ReadyHarness(spec, setup, source.tasks(setup))
+        return source.ready(spec, setup)
 
 
 class Rollouts:
@@ -205,11 +205,11 @@ class Rollouts:
         if prompt["task"] not in harness.tasks:
             raise RolloutError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
         folder = Path(self._settings.out or tempfile.mkdtemp()) / prompt["uid"]
+        task, step = harness.tasks[prompt["task"]], int(prompt["global_steps"])
+        manifest = harness.describe([task], int(n), step, f"policy@{step}")
         try:
-            with open_store(folder) as store:
-                group = await self._group(
-                    harness, harness.tasks[prompt["task"]], int(n), store, prompt
-                )
+            with open_store(folder, manifest) as store:
+                group = await self._group(harness, task, int(n), store, prompt)
                 if not validate:
                     self._count(group.episodes, spec)
                 rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
