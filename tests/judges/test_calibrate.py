@@ -160,6 +160,15 @@ class Interrupting(Opinionated):
         return await super()._play(request, step)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Whatever started the tests may have SIGINT ignored, as shells do with what runs beside them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_calibration_goes_on_where_it_was(run, server, capsys) -> None:
     server.__class__ = Interrupting
     calibrate(run, *judged_by(server), "--concurrency", 1, code=130)

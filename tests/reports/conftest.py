@@ -33,4 +33,5 @@ async def _run(folder: Path, model: str) -> None:
         with EpisodeStore.create(folder) as store:
             manifest = claim(store, suite, options, tasks, setup)
             async for group in Runner(setup, store=store).groups(tasks, options.attempts):
-                manifest = complete(folder, manifest, store, group)
+                played = ((episode, store.trace(episode)) for episode in group.episodes)
+                manifest = complete(folder, manifest, played)
