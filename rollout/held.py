@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +22,7 @@ TRIES = 1000
 
 
 class HeldFolder:
-    """A private folder (mode 0700) that is this process's until `remove()`."""
+    """A private folder (mode 0700) that is this process's until `remove()`, or while a `with` lasts."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
@@ -39,6 +42,22 @@ class HeldFolder:
                 return cls(chosen, lock)
         raise FileExistsError(0, "it holds too many folders; remove those of dead runs")
 
+    @classmethod
+    def temporary(cls, prefix: str) -> Self:
+        """A new one among the system's temporary folders.
+
+        A process's first one of a prefix sweeps those that dead processes left. Raises OSError.
+        """
+        base = Path(tempfile.gettempdir())
+        _sweep_once(base, prefix)
+        return cls.make(lambda: base / f"{prefix}{secrets.token_hex(4)}")
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     def remove(self) -> None:
         """Remove the folder and all that is in it."""
         _remove(self.path)
@@ -51,6 +70,11 @@ def sweep(folders: Iterable[Path]) -> None:
         if (lock := _lock(path)) is not None:
             _remove(path)
             os.close(lock)
+
+
+@cache
+def _sweep_once(base: Path, prefix: str) -> None:
+    sweep(base.glob(f"{prefix}*"))
 
 
 def _lock(path: Path) -> int | None:

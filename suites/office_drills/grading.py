@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from environments.claw import Claw
 from environments.claw.evidence import Evidence
 from rollout.environment import World
 from rollout.errors import EnvironmentFault
+from rollout.held import HeldFolder
 from rollout.judge import Judge
 from rollout.types import Grade, Task, Trace
 from suites.office_drills.drills import DrillTask, Expected
@@ -27,8 +26,8 @@ class Drills(Claw):
 
     @asynccontextmanager
     async def open(self, task: Task, seed: int) -> AsyncIterator[World]:
-        with TemporaryDirectory(prefix="anyharness-drill-") as folder:
-            async with super().open(_drill(task).placed(Path(folder)), seed) as world:
+        with HeldFolder.temporary("anyharness-drill-") as folder:
+            async with super().open(_drill(task).placed(folder), seed) as world:
                 yield world
 
     async def grade(self, task: Task, trace: Trace, judge: Judge | None = None) -> Grade:

@@ -56,6 +56,14 @@ def temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(name)
 
 
+def test_temporary_ones_are_swept_once_and_removed_at_the_end(temporary: Path) -> None:
+    killed(temporary / "drill-dead")
+    killed(temporary / "other-dead")
+    with HeldFolder.temporary("drill-") as one, HeldFolder.temporary("drill-") as other:
+        assert {path.name for path in temporary.iterdir()} == {one.name, other.name, "other-dead"}
+    assert [path.name for path in temporary.iterdir()] == ["other-dead"]
+
+
 async def test_a_gateway_removes_those_of_dead_runs(temporary: Path) -> None:
     killed(temporary / "anyharness-gateway-0")
     (temporary / "gateway-of-something-else").mkdir()

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
-import tempfile
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from verl.experimental.agent_loop import AgentLoopOutput, AgentLoopWorker
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from rollout.errors import RolloutError, UsageError
+from rollout.held import HeldFolder
 from rollout.runner import Runner, RunnerStopped
 from rollout.store import EpisodeStore
 from rollout.types import Episode, Group, Outcome, Task
@@ -204,19 +203,20 @@ class Rollouts:
         harness = await self._pool.open(prompt["suite"], spec, Sampling.read(drawn))
         if prompt["task"] not in harness.tasks:
             raise RolloutError(f"{prompt['suite']}: task {prompt['task']!r} can't be run here")
-        folder = Path(self._settings.out or tempfile.mkdtemp()) / prompt["uid"]
         task, step = harness.tasks[prompt["task"]], int(prompt["global_steps"])
         manifest = harness.describe([task], int(n), step, f"policy@{step}")
-        try:
-            with open_store(folder, manifest) as store:
-                group = await self._group(harness, task, int(n), store, prompt)
-                if not validate:
-                    self._count(group.episodes, spec)
-                rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
-                return rows, any(episode.outcome.graded for episode in group.episodes)
-        finally:
-            if not self._settings.out:
-                shutil.rmtree(folder.parent)
+        with self._folder() as folder, open_store(folder / prompt["uid"], manifest) as store:
+            group = await self._group(harness, task, int(n), store, prompt)
+            if not validate:
+                self._count(group.episodes, spec)
+            rows = await asyncio.to_thread(self._built, group, store, prompt, validate)
+            return rows, any(episode.outcome.graded for episode in group.episodes)
+
+    def _folder(self) -> AbstractContextManager[Path]:
+        """Where a group's run is kept: for good, or until its rows are made."""
+        if self._settings.out:
+            return nullcontext(Path(self._settings.out))
+        return HeldFolder.temporary("anyharness-group-")
 
     async def _group(
         self, harness: ReadyHarness, task: Task, n: int, store: EpisodeStore, prompt: dict[str, Any]
