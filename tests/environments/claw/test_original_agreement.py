@@ -14,6 +14,7 @@ from rollout.environment import Environment
 from rollout.episode import Setup, run_episode
 from rollout.gateway.server import Gateway
 from rollout.gateway.upstreams.openai import OpenAI
+from rollout.grading import grade_trace
 from rollout.judge import Judge
 from rollout.sandboxes.local import Local
 from rollout.types import Call, Episode, Outcome, Trace
@@ -68,7 +69,9 @@ async def test_scores_agree_on_every_task(tmp_path: Path) -> None:
                 assert episode.outcome is Outcome.JUDGE_ERROR, task.id
                 continue
             assert episode.outcome.graded, (task.id, episode.reason)
-            grade = await environment.grade(task, trace, judge)
+            # As a rescoring grades it: with what the judge cost, too.
+            grade = (await grade_trace(environment, task, trace, judge)).grade
+            assert grade is not None
             assert episode.grade == grade, task.id
             assert grade.score == pytest.approx(their["score"], abs=EXACT), task.id
             assert grade.parts == pytest.approx(their["parts"], abs=EXACT), task.id
