@@ -18,12 +18,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from rollout.errors import RolloutError, UsageError
+from rollout.errors import UsageError
 from rollout.options import bounded, positive
 from rollout.processes import cancel_on_signals
 from train.credit import CreditRules, Estimator
 from train.mix import format_mix, parse_mix, with_eval_only
-from train.options import TrainerParser
+from train.options import USAGE, TrainerParser, ending
 from train.packages import need_torch
 
 if TYPE_CHECKING:
@@ -37,24 +37,16 @@ LOCAL = (
     *("engine", "engine_memory"),
 )
 """Options that are fields of `LocalRun`."""
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes beside 0."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Train from the command line; exits with 0, 1 (the infrastructure is gone), 2 or 130."""
-    try:
+    with ending("the same command with --resume goes on"):
         options = _parser().parse_args(argv)
         _check_evaluation(options)
         if options.trainer == "verl":
             sys.exit(_verl(options))
         _locally(options)
-    except (RolloutError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        print("interrupted; the same command with --resume goes on", file=sys.stderr)
-        sys.exit(INTERRUPTED)
 
 
 def _verl(options: argparse.Namespace) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from rollout.errors import RolloutError, UsageError
+from rollout.errors import UsageError
 from rollout.gateway.upstream import Upstream
 from rollout.options import bounded, positive
 from rollout.processes import cancel_on_signals
@@ -28,7 +27,7 @@ from suites.command.options import Forced
 from train.batches import epoch_batch
 from train.lossy import Render, render_with
 from train.mix import HarnessSpec, parse_mix
-from train.options import TrainerParser
+from train.options import TrainerParser, ending
 from train.packages import need_torch
 from train.runs import Attempts, Source, attempts
 from train.samples import Rules, Sample, build_samples
@@ -36,10 +35,6 @@ from train.settings import changes, note, noted
 
 __all__ = ["SftRules", "distil", "main", "masked", "taught", "train_on"]
 
-FAILED, USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes beside 0."""
-
-MICRO_TOKENS = 4096
 SETTINGS = "settings.json"
 
 
@@ -59,14 +54,8 @@ class SftRules(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Distil from the command line; exits with 0, 1, 2 or 130."""
-    try:
+    with ending("the same command uses the episodes that there are"):
         _main(_parser().parse_args(argv))
-    except (RolloutError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(USAGE if isinstance(error, UsageError) else FAILED)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        print("interrupted; the same command uses the episodes that there are", file=sys.stderr)
-        sys.exit(INTERRUPTED)
 
 
 def _main(options: argparse.Namespace) -> None:
@@ -206,7 +195,7 @@ def train_on(model: Any, rows: Sequence[Sample], rules: SftRules) -> Iterator[tu
         batch = [rows[i] for i in epoch_batch(len(rows), rules.batch, update, f"{rules.seed}/")]
         tokens = max(1, sum(int(np.count_nonzero(row.response_mask)) for row in batch))
         total = 0.0
-        for part in micro_batches(batch, MICRO_TOKENS):
+        for part in micro_batches(batch):
             told, _ = logprobs(model, collate([batch[i] for i in part], model.device))
             loss = -told.sum() / tokens
             loss.backward()

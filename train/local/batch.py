@@ -13,6 +13,9 @@ from torch import Tensor
 
 __all__ = ["Batch", "Tokens", "collate", "logprobs", "micro_batches"]
 
+MICRO_TOKENS = 4096
+"""Of one forward pass, with padding: little enough to stay near a CPU's caches."""
+
 
 class Tokens(Protocol):
     """A row: `train.samples.Sample` and `train.rows.RlRow` both are."""
@@ -70,7 +73,7 @@ def logprobs(
     return chosen, spread
 
 
-def micro_batches(rows: Sequence[Tokens], max_tokens: int) -> Iterator[list[int]]:
+def micro_batches(rows: Sequence[Tokens], max_tokens: int = MICRO_TOKENS) -> Iterator[list[int]]:
     """Positions of the rows in batches of at most `max_tokens` with padding, like lengths together."""
     order = sorted(range(len(rows)), key=lambda i: _length(rows[i]))
     batch: list[int] = []

@@ -19,9 +19,6 @@ from train.rows import RlRow
 
 __all__ = ["Updater"]
 
-MICRO_TOKENS = 4096
-"""Of one forward pass, with padding: little enough to stay near a CPU's caches."""
-
 Sums = Counter[str]
 """What is added up over tokens and updates; floats."""
 
@@ -58,7 +55,7 @@ class Updater:
         episodes = [row.episode_id for row in rows]
         weights = token_weights(counts, episodes, self.rules.aggregation)
         live = [i for i, row in enumerate(rows) if counts[i] and (row.advantage or self.rules.kl)]
-        for chosen in micro_batches([rows[i] for i in live], MICRO_TOKENS):
+        for chosen in micro_batches([rows[i] for i in live]):
             part = [live[i] for i in chosen]
             loss, sums = self._loss([rows[i] for i in part], [float(weights[i]) for i in part])
             loss.backward()
